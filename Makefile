@@ -108,6 +108,10 @@ bench: bin/devstack bin/tocsin ## Measure Tocsin beside floors and peers into do
 bench-quick: bin/devstack bin/tocsin ## The same, small: some minutes, and nothing is written
 	$(bench_run) --quick $(ARGS)
 
+.PHONY: bench-redraw
+bench-redraw: ## Write the tables and plots in docs/performance again, from its results.json
+	go -C internal/bench run . redraw --out ../../docs/performance
+
 .PHONY: bench-go
 bench-go: bin/devstack ## Run the benchmarks of Go packages (PKG=./..., BENCH=pattern)
 	bin/devstack run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) $(PKG)

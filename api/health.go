@@ -140,13 +140,13 @@ func (h *health) ask(ctx context.Context) []Dependency {
 			}
 			found[i].Error = &text
 		}
-		h.tell(ctx, check.Name, errs[i])
+		h.logChange(ctx, check.Name, errs[i])
 	}
 	return found
 }
 
-// tell logs once when a dependency goes away, and once when it comes back.
-func (h *health) tell(ctx context.Context, name string, err error) {
+// logChange logs once when a dependency goes away, and once when it comes back.
+func (h *health) logChange(ctx context.Context, name string, err error) {
 	switch {
 	case err != nil && !h.down[name]:
 		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be used", slog.String("dependency", name), slog.Any("error", err))

@@ -360,16 +360,17 @@ type Alert struct {
 	// Delivery The state of the notifications of an alert, or of several.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
-	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
+	// ErrorPattern An RE2 expression that matches the error message of the exchange, and messages that differ from it only in
+	// ids, numbers, quotations or in what follows their first line. It can be used in
+	// `filter.errorMessageNotMatches`. In the response for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
 	// Exchange The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
 	// if there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
 
-	// ExchangeURL The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
-	// place.
+	// ExchangeURL The URL at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the response for one alert, if that
+	// setting has a value.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
 	// FiredAt While PENDING, when the threshold was reached.
@@ -379,8 +380,8 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil For a window rule: until when nothing is raised for the group, as chosen by the person who resolved it.
-	// In the answer for one alert.
+	// HeldUntil For a window rule: until when no alert is raised for the group, as chosen by the person who resolved the alert.
+	// In the response for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
@@ -392,30 +393,30 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
 	// Absent
-	// where the alert is not about one exchange.
+	// if the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and in the response for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
-	// Note The rule's current note. In the answer for one alert.
+	// Note The rule's current note. In the response for one alert.
 	Note *string `json:"note,omitempty"`
 
 	// Owner The current owner of the rule.
 	Owner *string `json:"owner,omitempty"`
 
-	// Reopenable How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible.
+	// Reopenable How the caller can reopen it: by undoing what they did to it last. In lists and in the response for one alert, while that is possible.
 	Reopenable *Reopening `json:"reopenable,omitempty"`
 
-	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
+	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the response for one alert.
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent if no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
-	// Routing How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired.
+	// Routing How the alert was routed. In the response for one alert, if its rule used the routing policy when it fired.
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
@@ -429,22 +430,22 @@ type Alert struct {
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
-	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+	// Signature Identifies the alert's issue, together with application and route. In the response for one alert, if it is about one
 	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
 
-	// SnoozedAt When that was decided; absent if it is not snoozed.
+	// SnoozedAt When it was snoozed; absent if it is not snoozed.
 	SnoozedAt *time.Time `json:"snoozedAt,omitempty"`
 	SnoozedBy *string    `json:"snoozedBy,omitempty"`
 
-	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
+	// SnoozedUntil When the snooze ends; absent if the alert is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 
-	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	// Unread Whether the caller has not read it. In lists and in the response for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
 	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
@@ -465,7 +466,7 @@ type AlertActivity struct {
 	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
-	// Rules Without rules that raised nothing.
+	// Rules Rules that raised no alerts are left out.
 	Rules []RuleActivity `json:"rules"`
 }
 
@@ -490,7 +491,8 @@ type AlertCounts struct {
 	Unread *int64 `json:"unread,omitempty"`
 }
 
-// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+// with OR; for `attribute`, all entries must hold.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
 	Assignee      []string             `json:"assignee,omitempty"`
@@ -518,10 +520,10 @@ type AlertFilter struct {
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
 
-	// AcknowledgedAt For groups by issue: when that was done last.
+	// AcknowledgedAt For groups by issue: when one of these was last acknowledged.
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 
-	// AcknowledgedBy For groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	// AcknowledgedBy For groups by issue: who acknowledged those of its alerts that are acknowledged now.
 	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
 
 	// Application For groups by issue.
@@ -553,47 +555,47 @@ type AlertGroup struct {
 	// Severity For groups by issue: the highest severity of its alerts, by which they are ordered.
 	Severity *Severity `json:"severity,omitempty"`
 
-	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
+	// Signature The signature of the error, for groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 
-	// Trend For groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	// Trend For groups by issue: how many alerts fired in each of the last 24 hours, the oldest first.
 	Trend  *[]int64 `json:"trend,omitempty"`
 	Unread int64    `json:"unread"`
 }
 
 // AlertGroupPage defines model for AlertGroupPage.
 type AlertGroupPage struct {
-	// AsOf As of a list of alerts; see `upTo`.
+	// AsOf As in a list of alerts; for `upTo`.
 	AsOf       time.Time    `json:"asOf"`
 	Items      []AlertGroup `json:"items"`
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
-// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-// for such an alert.
+// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+// that meets it. Any other condition on the exchange never holds for such an alert.
 type AlertMatch = match.Match
 
 // AlertNoteText defines model for AlertNoteText.
 type AlertNoteText struct {
-	// NoteID Chosen by the client; made by Tocsin if absent.
+	// NoteID Chosen by the client; generated by Tocsin if absent.
 	NoteID *openapi_types.UUID `json:"noteId,omitempty"`
 	Text   string              `json:"text"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
-	// later. By Postgres's clock.
+	// AsOf The list contains every alert that fired by this time, on Postgres's clock. As `upTo` of an action, it excludes alerts that fired
+	// later.
 	AsOf       time.Time `json:"asOf"`
 	Items      []Alert   `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
 
-	// SearchedTo For a search for a text that continues although the page is short or empty: every alert that fired after this
-	// instant was searched. Continue with `nextCursor`.
+	// SearchedTo Present if a search for a text is not finished although the page is short or empty: every alert that fired after this
+	// time has been searched. Continue with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
@@ -609,8 +611,9 @@ type AlertResolution struct {
 
 // AlertRouting How an alert was routed when it fired, by the routing policy of that time.
 type AlertRouting struct {
-	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	// Answer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+	// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+	// the rule names webhooks itself.
 	Answer            RoutingAnswer    `json:"answer"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
@@ -628,12 +631,13 @@ type AlertSelection struct {
 	// the first request and does nothing again; with another selection it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of window rules, whatever their
-	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
-	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
+	// HoldUntil For resolving: until when no alerts are raised for the groups of these alerts, whatever their
+	// values are; afterwards they may fire again. In the future, at most 30 days from now. If absent, no alert is raised for a
+	// group until its condition has ceased to hold. It has no effect on alerts that are about one exchange.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
 	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
@@ -647,7 +651,7 @@ type AlertSnooze struct {
 	Until time.Time `json:"until"`
 }
 
-// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+// AlertState `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 type AlertState = alerts.State
 
 // AlertsAssignment Either `ids` or `filter`, and who is to handle these alerts.
@@ -660,11 +664,12 @@ type AlertsAssignment struct {
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter         `json:"filter,omitempty"`
 	Ids    []openapi_types.UUID `json:"ids,omitempty"`
 
-	// Reassign Whether alerts that others handle are assigned, too.
+	// Reassign Whether to assign alerts that others handle as well.
 	Reassign bool `json:"reassign,omitempty"`
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
@@ -674,11 +679,11 @@ type AlertsAssignment struct {
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
 	// Changed The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
-	// if that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	// if they are not known or too many: then any alert may have changed. Never in the first event of a stream.
 	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
 	Counts  AlertCounts           `json:"counts"`
 
-	// Missed What changed since the event that a returning client saw last. In its first event only.
+	// Missed What changed since the last event that a reconnecting client has seen. In the first event after reconnecting only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
 }
 
@@ -687,8 +692,8 @@ type AssigneeList struct {
 	Items []string `json:"items"`
 }
 
-// Attempt One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
-// default); the rest stays as long as the alert.
+// Attempt One HTTP request, or the sending of one e-mail. Its headers and the body of the response are deleted some time
+// after the message is settled (30 days by default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -699,40 +704,41 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
-	// Replica The process that made it.
+	// Replica The replica that made it.
 	Replica *string `json:"replica,omitempty"`
 
 	// Request What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
-	// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
+	// webhook: if the webhook was edited since, `host` is empty and the headers of the webhook are left out.
 	Request *RequestHead `json:"request,omitempty"`
 
-	// Response The beginning of the answer's body.
+	// Response The beginning of the body of the response.
 	Response *string `json:"response,omitempty"`
 
-	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	// ResponseHead The status line and headers of the response, at most 4 KiB, without secrets.
 	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
 	StartedAt    time.Time     `json:"startedAt"`
 
-	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent if there was no response.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
-	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
-	// may have expired.
+	// Verdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
+	// was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
+	// a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
+	// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
+	// webhook no longer accepted the message, or the lease may have expired.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
-// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
-// may have expired.
+// AttemptVerdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
+// was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
+// a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
+// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
+// webhook no longer accepted the message, or the lease may have expired.
 type AttemptVerdict string
 
-// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
-// each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
+// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at
+// most 18 digits on each side of the point, and an exponent from -18 to 18. An attribute that is missing, or is not
+// such a number, meets none of them.
 type AttributeMatch = rules.AttributeMatch
 
 // AuditEntry defines model for AuditEntry.
@@ -740,7 +746,7 @@ type AuditEntry struct {
 	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known.
 	Action string `json:"action"`
 
-	// Actor The e-mail address of a user, the name of a token.
+	// Actor The e-mail address of a user, or the name of a token.
 	Actor   string  `json:"actor"`
 	ActorID *string `json:"actorId,omitempty"`
 
@@ -761,14 +767,14 @@ type AuditEntry struct {
 	ObjectKind string          `json:"objectKind"`
 	ObjectName *string         `json:"objectName,omitempty"`
 
-	// Operation The operation of this API.
+	// Operation The operation of the API.
 	Operation *string `json:"operation,omitempty"`
 	RequestID *string `json:"requestId,omitempty"`
 
 	// Via How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open.
 	Via string `json:"via"`
 
-	// ViaID Of the session.
+	// ViaID The id of the session.
 	ViaID *string `json:"viaId,omitempty"`
 }
 
@@ -780,7 +786,7 @@ type AuditPage struct {
 
 // BeatEvent The data of the event `beat`.
 type BeatEvent struct {
-	// IntervalSeconds The time until the next one.
+	// IntervalSeconds The time until the next `beat`.
 	IntervalSeconds float64 `json:"intervalSeconds"`
 }
 
@@ -788,7 +794,7 @@ type BeatEvent struct {
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Already Alerts that already were in this state.
+	// Already Alerts that were already in this state.
 	Already int64 `json:"already"`
 	Changed int64 `json:"changed"`
 
@@ -818,13 +824,13 @@ type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
 
-	// Missing Exchanges that match and have no alert; 0 when nothing is missing.
+	// Missing Exchanges that match and have no alert; 0 if nothing is missing.
 	Missing int64 `json:"missing"`
 
 	// Rules Rules that the last complete round compared.
 	Rules int64 `json:"rules"`
 
-	// WholeSince Since when every rule has been compared; absent before the first complete round.
+	// WholeSince Every rule has been compared at or after this time; absent before the first complete round.
 	WholeSince *time.Time `json:"wholeSince,omitempty"`
 }
 
@@ -846,7 +852,7 @@ type DeliveryBucket struct {
 	// Delivered Attempts that the receiver accepted.
 	Delivered int64 `json:"delivered"`
 
-	// Failed Attempts that it did not accept, or did not answer.
+	// Failed Attempts that it did not accept, or did not respond to.
 	Failed int64 `json:"failed"`
 
 	// MedianMs How long accepted attempts took. Absent if there are none.
@@ -860,61 +866,63 @@ type DeliveryBucket struct {
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
-	// Discarded Not to be sent because a person discarded them, or because they are of no use any more.
+	// Discarded Not sent because a person discarded them, or because they are no longer useful.
 	Discarded int `json:"discarded"`
 
 	// Failed Refused permanently, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
-	// NextAttemptAt The next attempt of those that wait.
+	// NextAttemptAt The next attempt of those that are waiting.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when quiet hours hold the first of those that they hold.
+	// QuietUntil The earliest time at which quiet hours release one of those that they hold.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Retrying Attempted without success so far.
+	// Retrying Attempted without success so far, and due to be attempted again.
 	Retrying int `json:"retrying"`
 
-	// Suppressed Not to be sent because of a silence.
+	// Suppressed Not sent because of a silence.
 	Suppressed int `json:"suppressed"`
 	Total      int `json:"total"`
 }
 
 // Dependency defines model for Dependency.
 type Dependency struct {
-	// Error Why not; without addresses and secrets.
+	// Error Why it cannot be used; without addresses and secrets.
 	Error *string `json:"error,omitempty"`
 
 	// Name Examples: postgres, clickhouse
 	Name string `json:"name"`
 
-	// Reachable Whether it can be used. A Postgres server that accepts no writes cannot.
+	// Reachable Whether it can be used. A Postgres server that accepts no writes cannot be used.
 	Reachable bool `json:"reachable"`
 }
 
-// DiscardFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+// DiscardFilter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+// `FAILED` or `EXHAUSTED`.
 type DiscardFilter struct {
 	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From   *time.Time            `json:"from,omitempty"`
 	Reason *[]NotificationReason `json:"reason,omitempty"`
 	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
 	Status *[]notify.Status      `json:"status,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To        *time.Time            `json:"to,omitempty"`
 	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
 // DiscardOrderBody Either `ids` or `filter`.
 type DiscardOrderBody struct {
-	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	// Filter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+	// `FAILED` or `EXHAUSTED`.
 	Filter *DiscardFilter        `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// DiscardedAnswer In messages; a digest is one.
+// DiscardedAnswer The counts are numbers of messages; a digest is one message.
 type DiscardedAnswer struct {
 	// Discarded Messages that were discarded.
 	Discarded int `json:"discarded"`
@@ -933,11 +941,11 @@ type EncryptionKey struct {
 	// ID Eight hexadecimal digits of a hash of the key; empty for secrets of unknown format.
 	ID string `json:"id"`
 
-	// Secrets The webhooks whose secrets are encrypted with this key.
+	// Secrets The number of webhooks whose secrets are encrypted with this key.
 	Secrets int64 `json:"secrets"`
 
-	// State `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
-	// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+	// State `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so
+	// its secrets cannot be decrypted; `UNKNOWN` stands for secrets of unknown format.
 	State EncryptionKeyState `json:"state"`
 }
 
@@ -946,24 +954,25 @@ type EncryptionKeyList struct {
 	Items []EncryptionKey `json:"items"`
 }
 
-// EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
-// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+// EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so
+// its secrets cannot be decrypted; `UNKNOWN` stands for secrets of unknown format.
 type EncryptionKeyState string
 
 // EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
-// alert is acknowledged,
-// resolved or snoozed when it is due.
+// alert is acknowledged, resolved or snoozed when the step is due.
 type EscalationStep = alerts.EscalationStep
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
 	Application string `json:"application"`
 
-	// Attributes In the answer for one alert only.
+	// Attributes In the response for one alert only.
 	Attributes    map[string]string `json:"attributes,omitempty"`
 	CorrelationID string            `json:"correlationId"`
 
-	// DurationNs Examples: 12345678
+	// DurationNs The duration in nanoseconds.
+	//
+	// Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
 	// EndTime Absent if the source does not provide it.
@@ -971,7 +980,7 @@ type Exchange struct {
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
 
-	// ErrorStack In the answer for one alert only.
+	// ErrorStack In the response for one alert only.
 	ErrorStack  *string `json:"errorStack,omitempty"`
 	ErrorType   string  `json:"errorType"`
 	ExecutionID string  `json:"executionId"`
@@ -999,7 +1008,7 @@ type ExchangePage struct {
 	NextCursor *string    `json:"nextCursor,omitempty"`
 }
 
-// ExchangeRef Names one exchange.
+// ExchangeRef Identifies one exchange.
 type ExchangeRef struct {
 	ExecutionID string `json:"executionId"`
 
@@ -1015,18 +1024,18 @@ type ExplainCount struct {
 	Rules int `json:"rules"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-	// became
-	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+	// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+	// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+	// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+	// was in force at its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-// became
-// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+// was in force at its time.
 type ExplainVerdict = explain.Verdict
 
 // FacetList defines model for FacetList.
@@ -1036,7 +1045,7 @@ type FacetList struct {
 
 // FacetValue defines model for FacetValue.
 type FacetValue struct {
-	// Count Rows in which it occurs.
+	// Count The number of exchanges in which it occurs.
 	Count int64  `json:"count"`
 	Value string `json:"value"`
 }
@@ -1049,18 +1058,19 @@ type Filter = rules.Filter
 
 // FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 // while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 // `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-// present, by the time after which exchanges became visible.
+// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+// the present, by as much time as exchanges take to become visible.
 type FireMode = rules.FireMode
 
-// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+// contains the key.
 type GroupBy = rules.GroupBy
 
 // HeaderField defines model for HeaderField.
 type HeaderField struct {
-	// Masked The value is a secret, or may hold one, and is not kept.
+	// Masked The value is a secret, or may contain one, and is not stored.
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
@@ -1072,7 +1082,7 @@ type Issue struct {
 	Application  string `json:"application"`
 	Count        int64  `json:"count"`
 
-	// Days How many alerts fired in each 24 hours of the last 14 days, the oldest first.
+	// Days How many alerts fired in each of the last 14 periods of 24 hours, the oldest first.
 	Days   []int64 `json:"days"`
 	Firing int64   `json:"firing"`
 
@@ -1085,13 +1095,13 @@ type Issue struct {
 	// NewestAt When its newest alert fired.
 	NewestAt time.Time `json:"newestAt"`
 
-	// PlaceCount How many places there are; `places` may hold fewer.
+	// PlaceCount How many places there are; `places` may contain fewer.
 	PlaceCount int64 `json:"placeCount"`
 
-	// Places Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error.
+	// Places The applications and routes where exchanges failed with the same signature, including those of this issue, most alerts first. Empty for alerts without an error.
 	Places []IssuePlaceCount `json:"places"`
 
-	// RegressionCount How many regressions there are; `regressions` may hold fewer.
+	// RegressionCount How many regressions there are; `regressions` may contain fewer.
 	RegressionCount int64 `json:"regressionCount"`
 
 	// Regressions Alerts that fired when all alerts before them had been resolved, newest first.
@@ -1104,7 +1114,7 @@ type Issue struct {
 	Severity  Severity         `json:"severity"`
 	Signature string           `json:"signature"`
 
-	// Trend How many alerts fired in each hour of the last 24, the oldest first.
+	// Trend How many alerts fired in each of the last 24 hours, the oldest first.
 	Trend []int64 `json:"trend"`
 }
 
@@ -1129,7 +1139,7 @@ type IssueNotePage struct {
 type IssueNoteText struct {
 	Application string `json:"application"`
 
-	// NoteID Chosen by the client; made by Tocsin if absent.
+	// NoteID Chosen by the client; generated by Tocsin if absent.
 	NoteID    *openapi_types.UUID `json:"noteId,omitempty"`
 	Route     string              `json:"route"`
 	Signature string              `json:"signature"`
@@ -1159,35 +1169,37 @@ type LinkSecret struct {
 
 // Me defines model for Me.
 type Me struct {
-	// Email Of a user.
+	// Email The e-mail address of a user.
 	Email *string `json:"email,omitempty"`
 
-	// HasPassword Of a user.
+	// HasPassword Whether a user has a password.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID Of the user or the token; absent if there is neither.
+	// ID The id of the user or token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
 	Issuer *string `json:"issuer,omitempty"`
 
-	// Kind `open`: nobody has to sign in here.
+	// Kind `open`: nobody has to sign in.
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// SessionExpiresAt When the session expires at the latest.
+	// SessionExpiresAt The latest time at which the session expires.
 	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
 	Tenant           string     `json:"tenant"`
 }
 
-// MeKind `open`: nobody has to sign in here.
+// MeKind `open`: nobody has to sign in.
 type MeKind string
 
-// MessageBody What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
-// and once the retention has deleted it.
+// MessageBody What the last attempt sent, or the next one will send. In the response for one notification only. Absent before the first attempt,
+// and once retention has deleted it.
 type MessageBody struct {
 	ContentType string `json:"contentType"`
 
@@ -1196,7 +1208,7 @@ type MessageBody struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// MissedAlerts What changed since the event that a returning client saw last. In its first event only.
+// MissedAlerts What changed since the last event that a reconnecting client has seen. In the first event after reconnecting only.
 type MissedAlerts struct {
 	// Alerts Alerts that were raised or changed, at most 1000.
 	Alerts int64 `json:"alerts"`
@@ -1216,25 +1228,29 @@ type NewToken struct {
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email E-mail address with which the user signs in. It is unique across all tenants.
+	// Email The e-mail address with which the user signs in. It is unique across all tenants.
 	Email string `json:"email"`
 
 	// Name The name of the user in alerts.
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
-// Notification One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
-// the number of the retry behind it when a person has sent it again.
+// Notification One message, or one that is part of a digest. Every attempt sends its id in the header `webhook-id`, followed by
+// the number of the retry if a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
@@ -1248,25 +1264,25 @@ type Notification struct {
 	// Attempts Oldest first. Absent in lists of notifications.
 	Attempts *[]Attempt `json:"attempts,omitempty"`
 
-	// Body What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
-	// and once the retention has deleted it.
+	// Body What the last attempt sent, or the next one will send. In the response for one notification only. Absent before the first attempt,
+	// and once retention has deleted it.
 	Body      *MessageBody `json:"body,omitempty"`
 	CreatedAt time.Time    `json:"createdAt"`
 
-	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
+	// DigestID The digest that contains this notification and determines its status and attempts. Absent if it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
 
 	// DigestSize How many notifications were combined into that digest, or into this one.
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
-	// LastDurationMs How long the last attempt that has ended took.
+	// LastDurationMs The duration of the last attempt that has ended.
 	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
 
 	// LastError Why the last attempt did not deliver the message.
 	LastError *string `json:"lastError,omitempty"`
 
-	// LastStatusCode The receiver's answer to the last attempt that it answered.
+	// LastStatusCode The status code of the receiver's last response.
 	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
@@ -1278,14 +1294,14 @@ type Notification struct {
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
 	// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
 	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
-	// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+	// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
 	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
 	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
-	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	// Retries When people sent it again, and who, oldest first. In the response for one notification only.
 	Retries []NotificationRetry `json:"retries,omitempty"`
 
 	// RuleID Absent for a digest.
@@ -1294,9 +1310,9 @@ type Notification struct {
 
 	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
 	// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
-	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
-	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
-	// when it was written.
+	// allows, or waited for longer than the schedule lasts. `DISCARDED` was discarded by a person, or by Tocsin because
+	// it was older than the webhook's `eventMaxAgeSeconds` or no longer useful. `SUPPRESSED` is not sent, because a
+	// silence was in force when it was created.
 	Status NotificationStatus `json:"status"`
 
 	// SuppressedBy The silence that suppressed a message.
@@ -1306,7 +1322,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's current name; empty when it was deleted.
+	// WebhookName The current name of the webhook; empty if it was deleted.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -1326,14 +1342,14 @@ type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
-	// SearchedTo How far back a search for a text has looked. Absent if the page is full or the search has finished.
+	// SearchedTo Present if a search for a text is not finished although the page is not full. Every notification that was created after this time has been searched.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
 // snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
 // no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
-// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 // cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
 // `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
 // not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
@@ -1348,9 +1364,9 @@ type NotificationRetry struct {
 
 // NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
 // `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
-// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
-// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
-// when it was written.
+// allows, or waited for longer than the schedule lasts. `DISCARDED` was discarded by a person, or by Tocsin because
+// it was older than the webhook's `eventMaxAgeSeconds` or no longer useful. `SUPPRESSED` is not sent, because a
+// silence was in force when it was created.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -1363,14 +1379,14 @@ type OutboxStatus struct {
 	// Depth Notifications not yet settled: exact up to 10,000, beyond that an estimate.
 	Depth int64 `json:"depth"`
 
-	// Estimated Whether `depth` is an estimate. It is above 10,000 then, and some seconds old.
+	// Estimated Whether `depth` is an estimate. It is then above 10,000, and some seconds old.
 	Estimated bool `json:"estimated"`
 
-	// OldestAgeSeconds The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
+	// OldestAgeSeconds The age of the oldest one; absent if there is none. Above 10,000, it may be the age of another old one.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
-// PartitionStatus A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it.
+// PartitionStatus A partition is the unit of evaluation. It contains the rules of some tenants, and one replica holds it.
 type PartitionStatus struct {
 	// BackfillFrom The earliest start time before the cursor that must still be evaluated. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
@@ -1378,7 +1394,7 @@ type PartitionStatus struct {
 	// CursorAt The start time up to which exchanges have been evaluated. Absent before the first pass and while the partition has no enabled rule.
 	CursorAt *time.Time `json:"cursorAt,omitempty"`
 
-	// LagSeconds How far that is behind the present.
+	// LagSeconds How far `cursorAt` is behind the present.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
 	// Owner The id of the replica that holds it. Absent while none does.
@@ -1393,19 +1409,20 @@ type PasswordChange struct {
 	NewPassword     string `json:"newPassword,omitempty"`
 }
 
-// PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
-// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+// PresetDefinition The receiver that the webhook is for, instead of `url`, and its inputs. The receiver defines the URL, the headers
+// and the bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
+// are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
+// supports.
 type PresetDefinition struct {
-	// ID As `GET /receivers` names it.
+	// ID The id of the receiver in `GET /receivers`.
 	ID string `json:"id"`
 
-	// Inputs By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again.
+	// Inputs The values of the inputs by name; `GET /receivers` lists the inputs. They are stored encrypted, and secret ones are never shown again.
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
-// because permission to edit a webhook does not include reading them.
+// PresetEdit Inputs of the webhook's receiver. Those that are left out stay. If an edit leads to another host, all secret
+// inputs have to be given again, because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
 }
@@ -1427,7 +1444,7 @@ type PreviewLoad struct {
 
 // PreviewRequest defines model for PreviewRequest.
 type PreviewRequest struct {
-	// Definition The part of a rule that a person writes.
+	// Definition The part of a rule that people write.
 	Definition RuleDefinition `json:"definition"`
 
 	// Hours How many hours to look back.
@@ -1438,10 +1455,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty if the alerts count exchanges of several.
+	// Application Empty if the alerts count exchanges of several ones.
 	Application string `json:"application"`
 
-	// Route Empty if the alerts count exchanges of several.
+	// Route Empty if the alerts count exchanges of several ones.
 	Route string `json:"route"`
 }
 
@@ -1468,41 +1485,42 @@ type PreviewedRequest struct {
 
 // Problem Problem details (RFC 9457).
 type Problem struct {
-	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
+	// Code The kind of problem, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
 	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-	// another one for a status without a separate kind.
+	// another one for a status that has no kind here.
 	Code string `json:"code"`
 
 	// Detail What happened, in a sentence. Absent for internal errors.
 	Detail *string      `json:"detail,omitempty"`
 	Errors []FieldError `json:"errors,omitempty"`
 
-	// RequestID Names this request in Tocsin's log.
+	// RequestID Identifies this request in the log of Tocsin.
 	RequestID string `json:"requestId"`
 	Status    int    `json:"status"`
 
 	// Title The HTTP status in words.
 	Title string `json:"title"`
 
-	// Type Always about:blank; `code` distinguishes the kinds.
+	// Type Always about:blank; `code` says which kind of problem it is.
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
 }
 
-// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-// never; an edit without it ends quiet hours.
+// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+// hours; an edit without it removes them.
 type QuietHours = notify.QuietHours
 
 // ReadRequest Either `ids` or `filter`.
 type ReadRequest struct {
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter         `json:"filter,omitempty"`
 	Ids    []openapi_types.UUID `json:"ids,omitempty"`
 
-	// Unread Marks them as unread instead
+	// Unread Whether to mark them as unread instead.
 	Unread bool `json:"unread,omitempty"`
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
@@ -1517,7 +1535,7 @@ type ReadResult struct {
 
 // Receiver defines model for Receiver.
 type Receiver struct {
-	// About What it gets, in a sentence.
+	// About What the receiver gets, in a sentence.
 	About string `json:"about"`
 
 	// DigestAbove The default of a new webhook.
@@ -1531,11 +1549,11 @@ type Receiver struct {
 	ID     string          `json:"id"`
 	Inputs []ReceiverInput `json:"inputs"`
 
-	// Keyed Whether it knows alerts by a key. It then never gets digests.
+	// Keyed Whether it identifies alerts by a key. It then never gets digests.
 	Keyed bool   `json:"keyed"`
 	Name  string `json:"name"`
 
-	// Own Whether operators of this server have added it.
+	// Own Whether operators of this installation have added it.
 	Own bool `json:"own"`
 
 	// RatePerSecond The default of a new webhook.
@@ -1607,34 +1625,34 @@ type ReceiverRequestEvent string
 
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
-	// Alerted Those of them that have their alert.
+	// Alerted Matching exchanges that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a window rule whose count differs from the table.
+	// Different Alerts of a window rule whose count differs from that of the exchanges in ClickHouse.
 	Different *int64 `json:"different,omitempty"`
 
-	// Findings What was found about the alerts of a window rule, the first few of each kind.
+	// Findings Findings about the alerts of a window rule, the first few of each kind.
 	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
 
-	// From Exchanges that ended at or after it were compared, …
+	// From The start of the comparison: exchanges that ended at or after it.
 	From time.Time `json:"from"`
 
-	// Late Those that did not count exchanges that became visible later.
+	// Late Alerts of a window rule that did not count exchanges, because these became visible later.
 	Late *int64 `json:"late,omitempty"`
 
-	// LateBySeconds The longest delay of these exchanges.
+	// LateBySeconds The longest delay of the exchanges that were not counted.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
-	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
+	// LateDropped Matching exchanges that have no alert because they became visible later than the rule looks back.
 	LateDropped int64 `json:"lateDropped"`
 
 	// Matching Exchanges that match.
 	Matching int64 `json:"matching"`
 
-	// Missing Those that have no alert although they should; 0 when nothing is missing.
+	// Missing Matching exchanges that have no alert although they should; 0 if nothing is missing.
 	Missing int64 `json:"missing"`
 
-	// MissingSample The execution ids of the first few that are missing.
+	// MissingSample The execution ids of the first few exchanges whose alerts are missing.
 	MissingSample []string `json:"missingSample"`
 
 	// OutOfReach The former name of `lateDropped`.
@@ -1642,14 +1660,14 @@ type Reconciliation struct {
 	OutOfReach int64              `json:"outOfReach"`
 	RuleID     openapi_types.UUID `json:"ruleId"`
 
-	// To … and before it.
+	// To The end of the comparison: exchanges that ended before it.
 	To time.Time `json:"to"`
 
-	// Unchecked What cannot be checked: see the findings.
+	// Unchecked Alerts and windows that cannot be checked; `findings` says why.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule,
-	// alerts that fired, are open or were resolved without a reason.
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule, alerts
+	// that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
 
@@ -1657,19 +1675,19 @@ type Reconciliation struct {
 type ReconciliationFinding struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// At Where the window ends.
+	// At The end of the window.
 	At *time.Time `json:"at,omitempty"`
 
-	// FoundObserved What is there.
+	// FoundObserved The count of the exchanges in ClickHouse.
 	FoundObserved *int64                    `json:"foundObserved,omitempty"`
 	FoundVolume   *int64                    `json:"foundVolume,omitempty"`
 	Group         *string                   `json:"group,omitempty"`
 	Kind          ReconciliationFindingKind `json:"kind"`
 
-	// LateBySeconds How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late.
+	// LateBySeconds How late the exchanges that were not counted became visible. For MISSING, the alert is not missing after all if exchanges became visible this late.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
-	// StoredObserved What the alert says.
+	// StoredObserved The count that the alert states.
 	StoredObserved *int64 `json:"storedObserved,omitempty"`
 	StoredVolume   *int64 `json:"storedVolume,omitempty"`
 	Why            string `json:"why"`
@@ -1691,17 +1709,17 @@ type Regression struct {
 
 // Reopening An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed.
 type Reopening struct {
-	// ActionID What `/alerts/actions/{id}/undo` takes.
+	// ActionID The id for `/alerts/actions/{id}/undo`.
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Alerts How many alerts were changed together. The undo reopens all of them.
+	// Alerts How many alerts were changed together. Undoing it reopens all of them.
 	Alerts int64 `json:"alerts"`
 
 	// Until Until when it can be undone, by Postgres's clock.
 	Until time.Time `json:"until"`
 }
 
-// Replica One process. Its instants are of Postgres's clock.
+// Replica One process of Tocsin. Its times are on Postgres's clock.
 type Replica struct {
 	// Alive Whether its heartbeats are recent enough that others do not take over its work.
 	Alive bool `json:"alive"`
@@ -1713,7 +1731,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID Its name in leases, attempts and the log; `replicaId` of the status is the one that answers.
+	// ID Identifies the replica in leases, attempts and the log; `replicaId` of the status is that of the replica that responds.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -1736,11 +1754,11 @@ type ReplicaList struct {
 }
 
 // RequestHead What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
-// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
+// webhook: if the webhook was edited since, `host` is empty and the headers of the webhook are left out.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
-	// BodySha256 Digest of the body in hex.
+	// BodySha256 The SHA-256 of the body, in hex.
 	BodySha256 string        `json:"bodySha256"`
 	Headers    []HeaderField `json:"headers"`
 
@@ -1758,47 +1776,51 @@ type Resolution struct {
 	By *string `json:"by,omitempty"`
 }
 
-// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+// ResponseHead The status line and headers of the response, at most 4 KiB, without secrets.
 type ResponseHead struct {
 	Headers    []HeaderField `json:"headers"`
 	StatusLine string        `json:"statusLine"`
 
-	// Truncated Headers were left out or cut.
+	// Truncated Whether headers were left out or shortened.
 	Truncated *bool `json:"truncated,omitempty"`
 }
 
-// RetriedAnswer In messages; a digest is one.
+// RetriedAnswer The counts are numbers of messages; a digest is one message.
 type RetriedAnswer struct {
 	// Retried Messages that are due again.
 	Retried int `json:"retried"`
 
-	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted.
+	// Skipped Messages that were delivered, are already due or being attempted, or whose webhook is disabled or deleted.
 	Skipped int `json:"skipped"`
 }
 
-// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+// RetryFilter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+// `FAILED` or `EXHAUSTED`.
 type RetryFilter struct {
 	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From   *time.Time            `json:"from,omitempty"`
 	Reason *[]NotificationReason `json:"reason,omitempty"`
 	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
 	Status *[]notify.Status      `json:"status,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To        *time.Time            `json:"to,omitempty"`
 	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
 // RetryOrderBody Either `ids` or `filter`.
 type RetryOrderBody struct {
-	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	// Filter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+	// `FAILED` or `EXHAUSTED`.
 	Filter *RetryFilter          `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
@@ -1817,12 +1839,13 @@ type RouteTaken struct {
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
 
-// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
-// comes after a route that was taken and does not continue.
+// RouteVerdict `TAKEN`: the route matches. `NOT_MATCHED`: it does not match, and `unmet` lists the conditions that do not hold.
+// `NOT_REACHED`: it comes after a route that was taken and does not continue.
 type RouteVerdict = routing.Verdict
 
-// RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+// RoutingAnswer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+// the rule names webhooks itself.
 type RoutingAnswer = alerts.RoutingAnswer
 
 // RoutingPolicy defines model for RoutingPolicy.
@@ -1830,7 +1853,7 @@ type RoutingPolicy struct {
 	DefaultEscalation []EscalationStep     `json:"defaultEscalation,omitempty"`
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 
-	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
+	// Problem Why the stored policy cannot be used. While it cannot be used, the rules that use it cannot be evaluated.
 	Problem *string        `json:"problem,omitempty"`
 	Routes  []RoutingRoute `json:"routes"`
 
@@ -1843,10 +1866,10 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
-// each route that matches, up to the first one that does not continue. An alert that took no route goes
-// to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
-// in all.
+// RoutingPolicyDefinition The part of the routing policy that people write. An alert is compared with the routes in order: it takes each
+// route that matches, up to and including the first one that does not continue. An alert that took no route goes to
+// the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks in
+// total.
 type RoutingPolicyDefinition = routing.Policy
 
 // RoutingRoute A route leads alerts to webhooks.
@@ -1854,11 +1877,12 @@ type RoutingRoute = routing.Route
 
 // RoutingTestAnswer defines model for RoutingTestAnswer.
 type RoutingTestAnswer struct {
-	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	// Answer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+	// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+	// the rule names webhooks itself.
 	Answer RoutingAnswer `json:"answer"`
 
-	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
+	// Escalation Who is notified while nobody acknowledges the alert, sorted by minutes.
 	Escalation []EscalationStep `json:"escalation,omitempty"`
 
 	// PolicyVersion The version of the stored policy; absent if the request contained a policy.
@@ -1901,8 +1925,9 @@ type RoutingTestPlannedWebhook struct {
 	Name string             `json:"name"`
 }
 
-// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
-// the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
+// RoutingTestRequest What would be routed: either an alert; or a rule, stored or written here, with an exchange (an alert of a window
+// rule is then about the group to which the exchange belongs); or only an exchange, with the severity and the labels
+// that the rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
@@ -1916,7 +1941,7 @@ type RoutingTestRequest struct {
 	// Policy The policy to test; absent means the stored one.
 	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
 
-	// Rule The part of a rule that a person writes.
+	// Rule The part of a rule that people write.
 	Rule     *RuleDefinition     `json:"rule,omitempty"`
 	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity *Severity           `json:"severity,omitempty"`
@@ -1929,8 +1954,8 @@ type RoutingTestRoute struct {
 	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
 	Unmet []string `json:"unmet"`
 
-	// Verdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
-	// comes after a route that was taken and does not continue.
+	// Verdict `TAKEN`: the route matches. `NOT_MATCHED`: it does not match, and `unmet` lists the conditions that do not hold.
+	// `NOT_REACHED`: it comes after a route that was taken and does not continue.
 	Verdict RouteVerdict `json:"verdict"`
 }
 
@@ -1941,7 +1966,7 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message now; absent if they would not.
+	// QuietUntil Until when its quiet hours would hold the message; absent if they would not hold it now.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty for the default, and for a rule's own webhooks.
@@ -1950,7 +1975,7 @@ type RoutingTestWebhook struct {
 
 // Rule defines model for Rule.
 type Rule struct {
-	// ArmedSince Exchanges that ended before this instant are history.
+	// ArmedSince Exchanges that ended before this time raise no alerts.
 	ArmedSince time.Time `json:"armedSince"`
 
 	// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
@@ -1966,14 +1991,15 @@ type Rule struct {
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-	// present, by the time after which exchanges became visible.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+	// the present, by as much time as exchanges take to become visible.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
-	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+	// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+	// contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 
@@ -1994,13 +2020,13 @@ type Rule struct {
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
-	// Resolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
-	// them first. The next exchange that fails raises a separate alert.
+	// Resolution What resolves alerts in addition to people: their age, evidence, or whichever comes first. Alerts need not be
+	// acknowledged first. The next exchange that fails raises a new alert.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 	RunbookURL string          `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-	// out, whatever the other lists say.
+	// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+	// a `not` list are left out, whatever the other lists say.
 	Scope              Scope    `json:"scope"`
 	Severity           Severity `json:"severity"`
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
@@ -2018,7 +2044,7 @@ type Rule struct {
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
-	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In responses to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
@@ -2044,7 +2070,7 @@ type RuleApplication struct {
 	// PruneNames With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all.
 	PruneNames []string `json:"pruneNames,omitempty"`
 
-	// Rules Each name once.
+	// Rules Each name can occur only once.
 	Rules []RuleDefinition `json:"rules"`
 }
 
@@ -2068,10 +2094,10 @@ type RuleAppliedAction string
 
 // RuleChange defines model for RuleChange.
 type RuleChange struct {
-	// Action `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored.
+	// Action `create`, `update`, `delete`; `bind` and `unbind` for a webhook; `request` for an operation that changed nothing stored.
 	Action string `json:"action"`
 
-	// Actor The e-mail address of a user, the name of a token.
+	// Actor The e-mail address of a user, or the name of a token.
 	Actor string `json:"actor"`
 
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
@@ -2081,13 +2107,12 @@ type RuleChange struct {
 	After json.RawMessage `json:"after,omitempty"`
 	At    time.Time       `json:"at"`
 
-	// Before The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
-	// the `webhookId` and
-	// the webhook's name as `webhook`.
+	// Before The former state. For an update, the fields that changed, by their names in a rule's definition; for `unbind`,
+	// the `webhookId`, and the name of the webhook as `webhook`.
 	Before json.RawMessage `json:"before,omitempty"`
 	ID     int64           `json:"id"`
 
-	// Operation The operation of this API; absent if it was done in another way.
+	// Operation The operation of the API; absent if the change was made in another way.
 	Operation *string `json:"operation,omitempty"`
 }
 
@@ -2109,7 +2134,7 @@ type RuleDay struct {
 	From time.Time `json:"from"`
 }
 
-// RuleDefinition The part of a rule that a person writes.
+// RuleDefinition The part of a rule that people write.
 type RuleDefinition struct {
 	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
 	// hours. Absent means always.
@@ -2120,8 +2145,8 @@ type RuleDefinition struct {
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
 
-	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
-	// them here, or set `learnDays`.
+	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Give either
+	// these names or `learnDays`.
 	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
@@ -2129,37 +2154,38 @@ type RuleDefinition struct {
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-	// present, by the time after which exchanges became visible.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+	// the present, by as much time as exchanges take to become visible.
 	FireMode FireMode `json:"fireMode"`
 
-	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
+	// ForDurationSeconds How long the threshold must be reached before the alert fires. Always 0 for PER_EXCHANGE, which fires immediately.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
-	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
-	// groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
-	// largest stay as they are.
+	// GroupBy If absent, all exchanges are counted together. Always absent for PER_EXCHANGE. A rule has open alerts for at
+	// most 1,000 groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond
+	// the 1,000 largest stay as they are.
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
 
 	// GroupByAttribute For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
 	// one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
 	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
-	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
-	// shorter than a second.
+	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means in every pass of the evaluator, even if there are
+	// several passes in a second. For PER_EXCHANGE, it is an upper bound: the rule may be evaluated more often.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
-	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
+	// Labels Names and values that are shown in messages and in the inbox, can be used in templates, and can be matched by silences and routes.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
-	// number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
+	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within this
+	// number of days, at most 1,000 groups. The groups are learned again every hour. Absent or 0 means that no
+	// groups are learned.
 	LearnDays int `json:"learnDays,omitempty"`
 
-	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
-	// PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. If absent, it is 3600 for
+	// PER_EXCHANGE. It is 0 for the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
@@ -2173,34 +2199,34 @@ type RuleDefinition struct {
 	// Note What people who handle its alerts should know.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no
-	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no longer
+	// holds, for PER_EXCHANGE as `resolution` says. Always false for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
 	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
-	// at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
-	// scope. Absent for other modes.
+	// at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
+	// the scope. Absent for the other modes.
 	Percent float64 `json:"percent,omitempty"`
 
 	// Percentile For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value.
 	Percentile int `json:"percentile,omitempty"`
 
-	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
-	// PER_EXCHANGE, which fires exactly once.
+	// ReNotifyMinutes The time between reminders while the alert is firing and nobody has acknowledged it; 0 means no reminders.
+	// Always 0 for PER_EXCHANGE, which notifies exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Resolution For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
 	// nothing.
 	Resolution *rules.Resolution `json:"resolution,omitempty"`
 
-	// RunbookURL The address of the instructions for its alerts, http or https.
+	// RunbookURL The http or https URL of the instructions for its alerts.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-	// out, whatever the other lists say.
+	// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+	// a `not` list are left out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
@@ -2210,8 +2236,8 @@ type RuleDefinition struct {
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
-	// for other modes.
+	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1
+	// for these modes, and 0 for the others.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -2224,7 +2250,7 @@ type RuleDefinition struct {
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
 
-	// WindowSeconds The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	// WindowSeconds The length of the window, at least 10 and not below `intervalSeconds`. 0 for PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
@@ -2238,7 +2264,7 @@ type RuleDifference struct {
 	// Before Alerts of the rule as it is stored.
 	Before int64 `json:"before"`
 
-	// CoveredFrom The comparison starts here. Equal to `from`, unless `truncated`.
+	// CoveredFrom The comparison begins at this time. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time     `json:"coveredFrom"`
 	From        time.Time     `json:"from"`
 	Removed     ChangedAlerts `json:"removed"`
@@ -2251,9 +2277,9 @@ type RuleDifference struct {
 	Truncated bool `json:"truncated"`
 }
 
-// RuleDocument Rules as they are kept in files.
+// RuleDocument Rules as they are stored in files.
 type RuleDocument struct {
-	// Rules Each name once.
+	// Rules Each name can occur only once.
 	Rules []RuleDefinition `json:"rules"`
 }
 
@@ -2261,7 +2287,7 @@ type RuleDocument struct {
 type RuleExplanation struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// AlertState `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	AlertState *AlertState `json:"alertState,omitempty"`
 
 	// Detail Why.
@@ -2274,10 +2300,10 @@ type RuleExplanation struct {
 	Unmet []string `json:"unmet,omitempty"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-	// became
-	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+	// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+	// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+	// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+	// was in force at its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
@@ -2296,15 +2322,13 @@ type RuleFieldChange struct {
 // RuleHealth The state of a rule's evaluation.
 type RuleHealth struct {
 	// BackfillFrom The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
-	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
-	// is
+	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule is
 	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
-	// those
-	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
-	// before the first evaluation, while the rule is disabled, and for window rules.
+	// those that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate
+	// progress. Absent before the first evaluation, while the rule is disabled, and for window rules.
 	Cursor *string `json:"cursor,omitempty"`
 
 	// Failing Whether the rule cannot be evaluated. It is then skipped, and retried from time to time.
@@ -2362,17 +2386,17 @@ type RulePreview struct {
 	Alerts        int64   `json:"alerts"`
 	BucketSeconds float64 `json:"bucketSeconds"`
 
-	// Buckets Alerts over time, from `from` on.
+	// Buckets Alerts in each period of `bucketSeconds`, beginning at `from`.
 	Buckets []int64 `json:"buckets"`
 
-	// CoveredFrom The result is complete from here on. Equal to `from`, unless `truncated`.
+	// CoveredFrom The result is complete from this time on. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
 	// Newest The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 
-	// Problem Why a title or message is a fallback; absent when none is.
+	// Problem Why a title or message is a fallback; absent if none is.
 	Problem *string `json:"problem,omitempty"`
 
 	// Scanned Exchanges that were evaluated.
@@ -2390,7 +2414,7 @@ type RuleReplay struct {
 	// Alerts Alerts that it has raised; the others existed already.
 	Alerts int64 `json:"alerts"`
 
-	// At Exchanges that started before it have been evaluated.
+	// At The progress: exchanges that started before this time have been evaluated.
 	At        time.Time `json:"at"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
@@ -2406,29 +2430,28 @@ type RuleReplay struct {
 	// Matched Exchanges that matched so far.
 	Matched int64 `json:"matched"`
 
-	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-	// Silences apply.
+	// Messages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+	// alert, as usual. Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
 	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
-	// the
-	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
+	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED: the
+	// rule was disabled or deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
 }
 
 // RuleReplayList defines model for RuleReplayList.
 type RuleReplayList struct {
-	// Floor No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	// Floor The earliest possible start of a replay, because retention may have deleted alerts of the time before it. Absent while it has deleted none.
 	Floor *time.Time   `json:"floor,omitempty"`
 	Items []RuleReplay `json:"items"`
 }
 
-// RuleReplayMessages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-// Silences apply.
+// RuleReplayMessages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+// alert, as usual. Silences apply.
 type RuleReplayMessages = evaluator.ReplayMessages
 
 // RuleReplayPreview defines model for RuleReplayPreview.
@@ -2440,33 +2463,32 @@ type RuleReplayPreview struct {
 
 // RuleReplayRange defines model for RuleReplayRange.
 type RuleReplayRange struct {
-	// From Exchanges that started at or after it.
+	// From The start of the range: exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+	// To The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
 // RuleReplayRequest defines model for RuleReplayRequest.
 type RuleReplayRequest struct {
-	// From Exchanges that started at or after it.
+	// From The start of the range: exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-	// Silences apply.
+	// Messages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+	// alert, as usual. Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+	// To The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
-// the
-// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED: the
+// rule was disabled or deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
-// RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
-// them first. The next exchange that fails raises a separate alert.
+// RuleResolution What resolves alerts in addition to people: their age, evidence, or whichever comes first. Alerts need not be
+// acknowledged first. The next exchange that fails raises a new alert.
 type RuleResolution = rules.Resolution
 
 // RuleStatus Absent while Postgres cannot be reached.
@@ -2478,7 +2500,7 @@ type RuleStatus struct {
 	Backfilling int64 `json:"backfilling"`
 	Enabled     int64 `json:"enabled"`
 
-	// Failing Enabled rules whose last evaluation did not succeed.
+	// Failing Enabled rules whose last evaluation failed.
 	Failing int64 `json:"failing"`
 
 	// LookingBack The former name of `backfilling`.
@@ -2489,7 +2511,7 @@ type RuleStatus struct {
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	LookingBackTo *time.Time `json:"lookingBackTo,omitempty"`
 
-	// SlowestLagSeconds How far the slowest enabled rule is behind.
+	// SlowestLagSeconds How far the slowest enabled rule is behind the present.
 	SlowestLagSeconds *float64            `json:"slowestLagSeconds,omitempty"`
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
@@ -2498,7 +2520,7 @@ type RuleStatus struct {
 
 // RuleTest defines model for RuleTest.
 type RuleTest struct {
-	// Exchange Names one exchange.
+	// Exchange Identifies one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
@@ -2511,8 +2533,8 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-// out, whatever the other lists say.
+// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+// a `not` list are left out, whatever the other lists say.
 type Scope = rules.Scope
 
 // SecretRotation defines model for SecretRotation.
@@ -2534,16 +2556,16 @@ type Severity = rules.Severity
 
 // SignIn defines model for SignIn.
 type SignIn struct {
-	// Open Nobody has to sign in here.
+	// Open Whether nobody has to sign in.
 	Open bool `json:"open"`
 
 	// Provider An OpenID Connect provider; absent if there is none.
 	Provider *SignInProvider `json:"provider,omitempty"`
 
-	// SetupNeeded There is no administrator yet.
+	// SetupNeeded Whether there is no administrator yet.
 	SetupNeeded bool `json:"setupNeeded"`
 
-	// SignedIn Whether this call came with a valid session or token.
+	// SignedIn Whether this request has a valid session or token.
 	SignedIn bool `json:"signedIn"`
 }
 
@@ -2560,7 +2582,7 @@ type SignInProvider struct {
 	// Name The text of the button.
 	Name string `json:"name"`
 
-	// URL Where the button leads; `return` may name the page to come back to.
+	// URL The URL of the button; the parameter `return` may contain the page to return to.
 	URL string `json:"url"`
 }
 
@@ -2572,7 +2594,7 @@ type Silence struct {
 	// Digest Whether digests list what was suppressed.
 	Digest bool `json:"digest"`
 
-	// Digests Digests that list what it has suppressed and that are still kept.
+	// Digests Digests that list what it has suppressed and that retention has not deleted.
 	Digests int64 `json:"digests"`
 
 	// EndedAt When a person ended it early.
@@ -2586,29 +2608,30 @@ type Silence struct {
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
-	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-	// for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+	// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+	// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+	// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+	// that meets it. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
-	// Problem Why it cannot be used: it suppresses nothing.
+	// Problem Why the silence cannot be used. While it cannot be used, it suppresses nothing.
 	Problem *string `json:"problem,omitempty"`
 	Reason  string  `json:"reason"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+	// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
-	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
+	// State `ACTIVE` is in force. `UPCOMING` will be. `PAST` is over, or has no further window before its end. A recurring
+	// silence is `UPCOMING` between two windows.
 	State SilenceState `json:"state"`
 
-	// Suppressed Messages that it has suppressed and that are still kept.
+	// Suppressed Messages that it has suppressed and that retention has not deleted.
 	Suppressed int64 `json:"suppressed"`
 
 	// Until When that window ends.
@@ -2618,7 +2641,7 @@ type Silence struct {
 	Version   int64      `json:"version"`
 }
 
-// SilenceDefinition The part of a silence that a person writes.
+// SilenceDefinition The part of a silence that people write.
 type SilenceDefinition = silences.Definition
 
 // SilencePage defines model for SilencePage.
@@ -2635,17 +2658,17 @@ type SilencePreviewAnswer struct {
 	// Complete False if only the newest alerts were examined.
 	Complete bool `json:"complete"`
 
-	// MatchedAlerts Of these, those that match.
+	// MatchedAlerts Those of these alerts that match.
 	MatchedAlerts   int64 `json:"matchedAlerts"`
 	MatchedMessages int64 `json:"matchedMessages"`
 
-	// Messages Messages that say that these fired. Reminders, escalations and later events are not counted, here and below.
+	// Messages Messages that reported these alerts when they fired. Reminders, escalations and later events are not counted, here and below.
 	Messages int64 `json:"messages"`
 
 	// Newest The newest alerts that match.
 	Newest []SilencedAlert `json:"newest"`
 
-	// SuppressedAlerts Of these, those that fired within a window of the recurrence; without one, all.
+	// SuppressedAlerts Those of the matching alerts that fired within a window of the recurrence; without a recurrence, all of them.
 	SuppressedAlerts   int64 `json:"suppressedAlerts"`
 	SuppressedMessages int64 `json:"suppressedMessages"`
 
@@ -2658,17 +2681,17 @@ type SilencePreviewRequest struct {
 	// EndsAt When it ends, for the windows of the recurrence; never by default.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-	// for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+	// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+	// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+	// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+	// that meets it. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+	// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 
 	// StartsAt When it starts, for the windows of the recurrence; now by default.
@@ -2676,11 +2699,12 @@ type SilencePreviewRequest struct {
 }
 
 // SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence = silences.Recurrence
 
-// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
+// SilenceState `ACTIVE` is in force. `UPCOMING` will be. `PAST` is over, or has no further window before its end. A recurring
+// silence is `UPCOMING` between two windows.
 type SilenceState = silences.State
 
 // SilenceWindow defines model for SilenceWindow.
@@ -2696,12 +2720,12 @@ type SilencedAlert struct {
 	RuleName string             `json:"ruleName"`
 	Severity Severity           `json:"severity"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 }
 
-// SlackApp A Slack app that a webhook posts as.
+// SlackApp The Slack app as whose bot a webhook posts.
 type SlackApp struct {
 	Channel     string `json:"channel"`
 	HasBotToken bool   `json:"hasBotToken"`
@@ -2712,31 +2736,31 @@ type SlackApp struct {
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
 
-	// Threads Whether the messages of an issue share a thread; left out if they do not.
+	// Threads Whether the messages of an issue share a thread; absent if they do not.
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+// SlackAppDefinition The Slack app as whose bot messages are posted, instead of the URL of an incoming webhook; messages are then updated when their alerts change.
 type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name after a #.
+	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
-	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the interactivity request URL of the app must then be `/slack/interactions/{webhook id}` below the public URL of this server.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
-	// Threads Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+	// Threads Whether the messages of an issue (the alerts of one signature in one application and route) are posted in the thread of its first message. After a day, a new thread begins.
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppEdit The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
+// SlackAppEdit The Slack app as whose bot the webhook posts. If left out, it stays, unless `url` is given.
 type SlackAppEdit struct {
 	// BotToken If left out, the current one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name after a #.
+	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
 	// SigningSecret If left out, the current one stays; if empty, messages have no buttons.
@@ -2753,7 +2777,7 @@ type Status struct {
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
 
-	// Now The present instant by the clock of Postgres, which decides about silences and other times that people choose. While Postgres is away, by the clock of the replica.
+	// Now The present time on the clock of Postgres, which decides when silences and other periods that people choose begin and end. While Postgres is unavailable, on the clock of the replica.
 	Now time.Time `json:"now"`
 
 	// Outbox Messages that are not settled yet. Absent while Postgres cannot be reached.
@@ -2762,10 +2786,10 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be used. `/readyz` also answers 200 while only ClickHouse cannot.
+	// Ready Whether every dependency can be used. `/readyz` also responds with 200 while only ClickHouse cannot be used.
 	Ready bool `json:"ready"`
 
-	// ReplicaID The process that answers.
+	// ReplicaID The replica that responds.
 	ReplicaID string `json:"replicaId"`
 
 	// Rules Absent while Postgres cannot be reached.
@@ -2798,7 +2822,7 @@ type SystemStep struct {
 	// LagSeconds The lag of the slowest partition. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
-	// Messages Messages to be delivered.
+	// Messages Messages that were waiting to be delivered.
 	Messages *int64 `json:"messages,omitempty"`
 
 	// OldestSeconds The age of the oldest of them; 0 if there was none.
@@ -2816,13 +2840,12 @@ type SystemStep struct {
 type Target = rules.Target
 
 // Team A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
-// rules;
-// the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
+// rules; the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team = teams.Team
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	// MembersHidden True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent.
+	// MembersHidden True if `members` and `groups` are left out, because the caller's role does not permit seeing who is in a team; otherwise absent.
 	MembersHidden *bool  `json:"membersHidden,omitempty"`
 	Teams         []Team `json:"teams"`
 
@@ -2839,7 +2862,7 @@ type TeamListDefinition = teams.List
 type TemplatePreview struct {
 	Message string `json:"message"`
 
-	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	// Problem Why a text or the body is a fallback with this exchange; absent if none is.
 	Problem *string          `json:"problem,omitempty"`
 	Request PreviewedRequest `json:"request"`
 	Title   string           `json:"title"`
@@ -2847,19 +2870,19 @@ type TemplatePreview struct {
 
 // TemplatePreviewRequest defines model for TemplatePreviewRequest.
 type TemplatePreviewRequest struct {
-	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	// BodyTemplate Replaces the template of the webhook; empty means the layout of the kind.
 	BodyTemplate *string `json:"bodyTemplate,omitempty"`
 	DurationMS   int64   `json:"durationMs,omitempty"`
 
-	// Exchange Names one exchange.
+	// Exchange Identifies one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a sample count.
+	// FireMode PER_EXCHANGE by default. For the other modes, the preview shows a sample count.
 	FireMode         rules.FireMode `json:"fireMode,omitempty"`
 	GroupBy          rules.GroupBy  `json:"groupBy,omitempty"`
 	GroupByAttribute string         `json:"groupByAttribute,omitempty"`
 
-	// Kind The kind, if no webhook is given. generic by default.
+	// Kind The kind of webhook, if `webhookId` is absent; generic by default.
 	Kind   notify.WebhookKind `json:"kind,omitempty"`
 	Labels map[string]string  `json:"labels,omitempty"`
 
@@ -2875,13 +2898,13 @@ type TemplatePreviewRequest struct {
 	Severity           rules.Severity `json:"severity,omitempty"`
 	ShortWindowSeconds int            `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
+	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count is derived from it and from the other fields of the window.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// WebhookID The webhook that would be called. Its kind and template are used.
+	// WebhookID The webhook that would receive the message. Its kind and template are used.
 	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
 	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
@@ -2893,22 +2916,22 @@ type TestResult struct {
 	// Error Why the message was not delivered, without secrets.
 	Error *string `json:"error,omitempty"`
 
-	// Problem Why the body is a fallback; absent when it is what its template says.
+	// Problem Why the body is a fallback; absent if the body is what its template says.
 	Problem *string `json:"problem,omitempty"`
 
-	// Response The beginning of the answer's body.
+	// Response The beginning of the body of the response.
 	Response *string `json:"response,omitempty"`
 
-	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent if there was no response.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict As for an attempt. `DELIVERED` means success.
+	// Verdict As that of an attempt. `DELIVERED` means success.
 	Verdict     TestResultVerdict  `json:"verdict"`
 	WebhookID   openapi_types.UUID `json:"webhookId"`
 	WebhookName string             `json:"webhookName"`
 }
 
-// TestResultVerdict As for an attempt. `DELIVERED` means success.
+// TestResultVerdict As that of an attempt. `DELIVERED` means success.
 type TestResultVerdict string
 
 // TestResultList defines model for TestResultList.
@@ -2922,15 +2945,17 @@ type Token struct {
 	CreatedBy string     `json:"createdBy"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 
-	// Hint The end of the secret.
+	// Hint The last characters of the secret.
 	Hint string             `json:"hint"`
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// UsedAt The last use, to about a minute.
+	// UsedAt When it was last used, to about a minute.
 	UsedAt *time.Time `json:"usedAt,omitempty"`
 }
 
@@ -2945,7 +2970,7 @@ type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 	Restored int64              `json:"restored"`
 
-	// Skipped Alerts that could not be put back.
+	// Skipped Alerts that could not be restored.
 	Skipped int64 `json:"skipped"`
 }
 
@@ -2961,10 +2986,12 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// SignedInAt The last time.
+	// SignedInAt When the user last signed in.
 	SignedInAt *time.Time `json:"signedInAt,omitempty"`
 	UpdatedAt  time.Time  `json:"updatedAt"`
 	Version    int64      `json:"version"`
@@ -2975,7 +3002,9 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
@@ -2987,13 +3016,13 @@ type UserPage struct {
 
 // UsualDuration defines model for UsualDuration.
 type UsualDuration struct {
-	// Exchanges How many were examined.
+	// Exchanges How many exchanges were examined.
 	Exchanges int64 `json:"exchanges"`
 
-	// MedianNs Absent if fewer than 20 were found.
+	// MedianNs The median in nanoseconds. Absent if fewer than 20 exchanges were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
-	// P95Ns The 95th percentile. Absent if the median is absent.
+	// P95Ns The 95th percentile in nanoseconds. Absent if the median is absent.
 	P95Ns *string `json:"p95Ns,omitempty"`
 }
 
@@ -3002,13 +3031,13 @@ type View struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Own Whether it is the caller's.
+	// Own Whether it belongs to the caller.
 	Own bool `json:"own"`
 
 	// Owner The e-mail address of a user, or `token` and the name of a token.
 	Owner string `json:"owner"`
 
-	// Search The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first.
+	// Search The query of the inbox's URL, such as `state=acknowledged&app=orders`; empty for the inbox without filters.
 	Search string `json:"search"`
 
 	// Shared Whether everybody sees it.
@@ -3020,7 +3049,7 @@ type View struct {
 type ViewDefinition struct {
 	Name string `json:"name"`
 
-	// Search The query of the inbox's address without its question mark.
+	// Search The query of the inbox's URL without the question mark.
 	Search string `json:"search"`
 	Shared *bool  `json:"shared,omitempty"`
 }
@@ -3056,26 +3085,26 @@ type Webhook struct {
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
 
-	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
+	// Health Whether messages reach the webhook. Waiting messages are sent as soon as they do.
 	Health WebhookHealth `json:"health"`
 
-	// HeldUntil No message is sent before this instant, because the receiver asked for a pause.
+	// HeldUntil No message is sent before this time, because the receiver asked for a pause.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
 	Kind          WebhookKind        `json:"kind"`
 	MaxConcurrent int                `json:"maxConcurrent"`
 	Name          string             `json:"name"`
 
-	// Operators Whether it is notified of rules that cannot be evaluated.
+	// Operators Whether it is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators"`
 
 	// Preset The receiver that a webhook is for.
 	Preset *WebhookPreset `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours    QuietHours `json:"quietHours,omitempty"`
 	RatePerSecond float64    `json:"ratePerSecond"`
 
@@ -3085,7 +3114,7 @@ type Webhook struct {
 	// conflict. Disabling needs no secrets.
 	SecretsProblem *string `json:"secretsProblem,omitempty"`
 
-	// Slack A Slack app that a webhook posts as.
+	// Slack The Slack app as whose bot a webhook posts.
 	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
@@ -3094,7 +3123,7 @@ type Webhook struct {
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
-	// Warnings What was accepted but is probably not intended. In answers to writes only.
+	// Warnings What was accepted but is probably not intended. In responses to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -3111,12 +3140,12 @@ type WebhookActivity struct {
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
-// WebhookDefinition The part of a webhook that a person writes.
+// WebhookDefinition The part of a webhook that people write.
 type WebhookDefinition struct {
-	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	// BodyTemplate JSON with Mustache; empty means the layout of the kind.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+	// ClientCertificate Presented to the receiver in the TLS handshake. The certificate, its chain if there is one, and the private key, in PEM format. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
 	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
@@ -3125,66 +3154,67 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
-	// an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+	// Events The events of which the webhook is notified in addition to raised alerts: that a person acknowledged or resolved
+	// an alert, or undid that. With `RESOLVED`, it is also notified when Tocsin resolves alerts of window rules,
 	// whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
-	// notified. The messages of an alert arrive in order.
+	// notified of its events. The messages of an alert arrive in order.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. Names that Tocsin sets itself are refused.
+	// Headers Sent with each request. Headers that Tocsin itself sets are refused.
 	Headers map[string]string `json:"headers,omitempty"`
 	Kind    WebhookKind       `json:"kind"`
 
-	// MaxConcurrent Concurrent attempts of one process.
+	// MaxConcurrent The maximum number of concurrent attempts of each replica.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+	// Operators Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-	// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
-	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+	// Preset The receiver that the webhook is for, instead of `url`, and its inputs. The receiver defines the URL, the headers
+	// and the bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
+	// are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
+	// supports.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond The maximum number of attempts per second of all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, otherwise 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
-	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
+	// SigningSecret The secret with which each request is signed as Standard Webhooks specifies: `whsec_` and base64. Empty means that requests are not signed.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
-	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	// Slack The Slack app as whose bot messages are posted, instead of the URL of an incoming webhook; messages are then updated when their alerts change.
 	Slack *SlackAppDefinition `json:"slack,omitempty"`
 
-	// TimeoutSeconds The limit of one attempt.
+	// TimeoutSeconds The time limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
-// WebhookEdit The part of a webhook that a person edits.
+// WebhookEdit The part of a webhook that people edit.
 type WebhookEdit struct {
-	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	// BodyTemplate JSON with Mustache; empty means the layout of the kind.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
 	// ClientCertificate If left out, the current one stays; if empty, none is presented.
 	ClientCertificate *string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove As for a new webhook; the default is 20 for slack, else 0.
+	// DigestAbove As for a new webhook; the default is 20 for slack, otherwise 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events As for a new webhook.
@@ -3195,33 +3225,33 @@ type WebhookEdit struct {
 	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// MaxConcurrent Concurrent attempts of one process.
+	// MaxConcurrent The maximum number of concurrent attempts of each replica.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+	// Operators Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
-	// because permission to edit a webhook does not include reading them.
+	// Preset Inputs of the webhook's receiver. Those that are left out stay. If an edit leads to another host, all secret
+	// inputs have to be given again, because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond As for a new webhook; the default is 1 for slack, otherwise 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret If left out, the current one stays; if empty, requests are not signed.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Slack The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
+	// Slack The Slack app as whose bot the webhook posts. If left out, it stays, unless `url` is given.
 	Slack *SlackAppEdit `json:"slack,omitempty"`
 
-	// TimeoutSeconds The limit of one attempt.
+	// TimeoutSeconds The time limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. If left out, the current one stays, unless `slack` is given.
@@ -3231,27 +3261,27 @@ type WebhookEdit struct {
 // WebhookEvent What happens to an alert: a person acknowledges it, it is resolved, or a person undoes that.
 type WebhookEvent = notify.Reason
 
-// WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
+// WebhookHealth Whether messages reach the webhook. Waiting messages are sent as soon as they do.
 type WebhookHealth struct {
-	// ConsecutiveFailures Attempts in a row that the receiver did not answer.
+	// ConsecutiveFailures Attempts in a row to which the receiver did not respond.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 
-	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
+	// DisabledReason For `off`: why Tocsin switched the webhook off; absent if a person disabled it.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 
-	// LastError Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit.
+	// LastError Why the last attempt without a response failed. It stays when the receiver responds again, and an edit clears it.
 	LastError   *string    `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 
-	// Since Of `open`: since when the receiver does not answer.
+	// Since For `open`: since when the receiver has not responded.
 	Since *time.Time `json:"since,omitempty"`
 
 	// State `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
-	// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
-	// time to time, and its success ends this. `off`: a person must enable the webhook.
+	// the circuit breaker is open, because the receiver did not respond several times in a row; a probe is sent from
+	// time to time, and a successful one closes the breaker. `off`: a person must enable the webhook.
 	State notify.FlowState `json:"state"`
 
-	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
+	// Until For `held`: when the pause ends. For `open`: when the next probe may be sent.
 	Until *time.Time `json:"until,omitempty"`
 }
 
@@ -3268,30 +3298,31 @@ type WebhookPage struct {
 type WebhookPreset struct {
 	ID string `json:"id"`
 
-	// Inputs Those that are not secret.
+	// Inputs The inputs that are not secret.
 	Inputs map[string]string `json:"inputs"`
 
 	// Name The name of the receiver; its id if the server no longer has the receiver.
 	Name string `json:"name"`
 
-	// SecretInputs The names of the secret ones that are set.
+	// SecretInputs The names of the secret inputs that have a value.
 	SecretInputs []string `json:"secretInputs"`
 }
 
 // WindowCount What a window rule counted or measured when the alert last changed.
 type WindowCount struct {
-	// FireMode Absent is COUNT_IN_WINDOW.
+	// FireMode Absent means COUNT_IN_WINDOW.
 	FireMode rules.FireMode `json:"fireMode,omitempty"`
 
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
-	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+	// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+	// contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 	MinVolume        *int    `json:"minVolume,omitempty"`
 
-	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+	// Observed How many exchanges matched; for DURATION_IN_WINDOW, how many of them took `threshold` or longer.
 	Observed int64 `json:"observed"`
 
 	// Percentile For DURATION_IN_WINDOW.
@@ -3301,7 +3332,7 @@ type WindowCount struct {
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
+	// Threshold In the unit of `value`; for COUNT_IN_WINDOW and ABSENT_IN_WINDOW, a number of exchanges. For ABSENT_IN_WINDOW, `observed` is below it.
 	Threshold float64 `json:"threshold"`
 
 	// Value A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
@@ -3386,7 +3417,7 @@ type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
-	// ID Of these alerts, those that match the other parameters.
+	// ID Only these alerts, if they match the other parameters.
 	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -3396,35 +3427,36 @@ type ListAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
+	// Signature The signatures of errors, as in groups of alerts. An empty one selects alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
-	// Environment The environments of the exchanges.
+	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID The alerts about this exchange.
+	// ExecutionID Only alerts about the exchange with this id.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID The alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation id.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
-	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+	// repeated, the exchange must have all of them.
 	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
 
-	// From Only alerts that fired at or after this instant.
+	// From Only alerts that fired at or after this time.
 	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Only alerts that fired at or before this instant.
+	// To Only alerts that fired at or before this time.
 	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
-	// Q Text in title or message, case ignored.
+	// Q Text in the title or message, ignoring case.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-	// that such a team owns.
+	// Mine Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+	// the caller, or that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3433,7 +3465,8 @@ type ListAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
+	// PerExchange Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+	// itself are left out.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -3445,9 +3478,9 @@ type ListAlertsParams struct {
 
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
-	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-	// that is not about one exchange is a separate group there.
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed in the same way, by error type and
+	// message without digits, ids and quotations. `issue`: alerts with the same signature, application and route,
+	// the most severe first. An alert that is not about one exchange then forms a separate group.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -3457,35 +3490,36 @@ type GroupAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
+	// Signature The signatures of errors, as in groups of alerts. An empty one selects alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
-	// Environment The environments of the exchanges.
+	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID The alerts about this exchange.
+	// ExecutionID Only alerts about the exchange with this id.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID The alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation id.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
-	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+	// repeated, the exchange must have all of them.
 	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
 
-	// From Only alerts that fired at or after this instant.
+	// From Only alerts that fired at or after this time.
 	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Only alerts that fired at or before this instant.
+	// To Only alerts that fired at or before this time.
 	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
-	// Q Text in title or message, case ignored.
+	// Q Text in the title or message, ignoring case.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-	// that such a team owns.
+	// Mine Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+	// the caller, or that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3494,7 +3528,8 @@ type GroupAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
+	// PerExchange Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+	// itself are left out.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Deliveries Whether to count the notifications of each group (`delivery`).
@@ -3515,7 +3550,7 @@ type GetIssueParams struct {
 	Application string `form:"application" json:"application"`
 	Route       string `form:"route" json:"route"`
 
-	// Signature As groups of alerts show it; empty for alerts without an error.
+	// Signature As in groups of alerts; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 }
 
@@ -3524,7 +3559,7 @@ type ListIssueNotesParams struct {
 	Application string `form:"application" json:"application"`
 	Route       string `form:"route" json:"route"`
 
-	// Signature As groups of alerts show it; empty for alerts without an error.
+	// Signature As in groups of alerts; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -3545,17 +3580,17 @@ type ListAlertNotesParams struct {
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
+	// Actor The exact e-mail address of a user, or name of a token. The name of a token may have the prefix `token`, as in entries.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
 	// ObjectKind What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`.
 	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
 	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
 
-	// From Not before this instant.
+	// From At or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Before this instant.
+	// To Before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -3589,10 +3624,10 @@ type SearchExchangesParams struct {
 	// Q Text in the error message. Case matters.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
-	// From The earliest start. Without it, 24 hours before `to`.
+	// From The earliest start time. Without it, 24 hours before `to`.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	// To The latest start time, exclusive. Without it, now. At most 31 days after `from`.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -3646,30 +3681,30 @@ type ListNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// RuleID The rules of the alerts. A digest has none, but its members have.
+	// RuleID Only notifications about alerts of these rules. A digest has no rule, but its members do.
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID What these digests contain: the notifications that they replace, or the suppressed ones that they list.
+	// DigestID Only the contents of these digests: the notifications that they replace, or the suppressed ones that they list.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
-	// SilenceID What these silences have suppressed, unless a person has sent it after all.
+	// SilenceID Only notifications that these silences have suppressed and that nobody has sent since.
 	SilenceID *[]openapi_types.UUID `form:"silenceId,omitempty" json:"silenceId,omitempty"`
 
-	// DigestOfSilenceID The digests that list what these silences have suppressed.
+	// DigestOfSilenceID Only digests that list what these silences have suppressed.
 	DigestOfSilenceID *[]openapi_types.UUID `form:"digestOfSilenceId,omitempty" json:"digestOfSilenceId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
-	// page searches 20,000 notifications and may contain few or none of them, although there are more; see
+	// Q Text in the title of the alert, ignoring case; or the exact id of its exchange or of the notification. A
+	// page searches 20,000 notifications and may contain few or none of them although there are more; see
 	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
@@ -3684,10 +3719,10 @@ type ListNotificationsParams struct {
 type CountNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
@@ -3735,7 +3770,7 @@ type ReconcileRuleParams struct {
 
 // ListSilencesParams defines parameters for ListSilences.
 type ListSilencesParams struct {
-	// Past List those that are over, in pages.
+	// Past Lists the silences that are over instead, in pages.
 	Past *bool `form:"past,omitempty" json:"past,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -3978,16 +4013,16 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
-	// SnoozeAlert Snooze an alert until an instant
+	// SnoozeAlert Snooze an alert until a given time
 	// (POST /alerts/{id}/snooze)
 	SnoozeAlert(ctx echo.Context, id ID) error
 	// UnsnoozeAlert Cancel the snooze of an alert
 	// (POST /alerts/{id}/unsnooze)
 	UnsnoozeAlert(ctx echo.Context, id ID) error
-	// GetUsualDuration How long exchanges like an alert's usually take
+	// GetUsualDuration Read how long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx echo.Context, id ID) error
-	// ListAudit List what was changed, newest first
+	// ListAudit List changes, newest first
 	// (GET /audit)
 	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// ListEncryptionKeys List the encryption keys
@@ -4005,7 +4040,7 @@ type ServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
-	// GetMe Read the caller
+	// GetMe Read who the caller is
 	// (GET /me)
 	GetMe(ctx echo.Context) error
 	// ChangePassword Change the caller's password
@@ -4017,10 +4052,10 @@ type ServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx echo.Context, params CountNotificationsParams) error
-	// DiscardNotifications Discard many
+	// DiscardNotifications Discard many notifications
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx echo.Context) error
-	// RetryNotifications Send many again
+	// RetryNotifications Send many notifications again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
@@ -4032,7 +4067,7 @@ type ServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx echo.Context, id ID) error
-	// ListReceivers List the receivers that a webhook can be for
+	// ListReceivers List the receivers that webhooks can be for
 	// (GET /receivers)
 	ListReceivers(ctx echo.Context) error
 	// PreviewReceiver Show the requests that a receiver would get
@@ -4041,7 +4076,7 @@ type ServerInterface interface {
 	// CancelReplay Cancel a replay
 	// (POST /replays/{id}/cancel)
 	CancelReplay(ctx echo.Context, id ID) error
-	// ListReplicas List the processes that run
+	// ListReplicas List the replicas
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
 	// GetRoutingPolicy Read the routing policy
@@ -4092,7 +4127,7 @@ type ServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
-	// ListRuleHistory List what was changed about a rule, newest first
+	// ListRuleHistory List the changes of a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx echo.Context, id ID, params ListRuleHistoryParams) error
 	// PreviewRule Show what a rule would have raised
@@ -4194,7 +4229,7 @@ type ServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
-	// CreateUserLink Create a link with which a user can sign in once
+	// CreateUserLink Create a one-time link with which a user can sign in
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx echo.Context, id ID) error
 	// SetUserPassword Set a user's password
@@ -11244,16 +11279,16 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
-	// SnoozeAlert Snooze an alert until an instant
+	// SnoozeAlert Snooze an alert until a given time
 	// (POST /alerts/{id}/snooze)
 	SnoozeAlert(ctx context.Context, request SnoozeAlertRequestObject) (SnoozeAlertResponseObject, error)
 	// UnsnoozeAlert Cancel the snooze of an alert
 	// (POST /alerts/{id}/unsnooze)
 	UnsnoozeAlert(ctx context.Context, request UnsnoozeAlertRequestObject) (UnsnoozeAlertResponseObject, error)
-	// GetUsualDuration How long exchanges like an alert's usually take
+	// GetUsualDuration Read how long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx context.Context, request GetUsualDurationRequestObject) (GetUsualDurationResponseObject, error)
-	// ListAudit List what was changed, newest first
+	// ListAudit List changes, newest first
 	// (GET /audit)
 	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// ListEncryptionKeys List the encryption keys
@@ -11271,7 +11306,7 @@ type StrictServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
-	// GetMe Read the caller
+	// GetMe Read who the caller is
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
 	// ChangePassword Change the caller's password
@@ -11283,10 +11318,10 @@ type StrictServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx context.Context, request CountNotificationsRequestObject) (CountNotificationsResponseObject, error)
-	// DiscardNotifications Discard many
+	// DiscardNotifications Discard many notifications
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
-	// RetryNotifications Send many again
+	// RetryNotifications Send many notifications again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
@@ -11298,7 +11333,7 @@ type StrictServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
-	// ListReceivers List the receivers that a webhook can be for
+	// ListReceivers List the receivers that webhooks can be for
 	// (GET /receivers)
 	ListReceivers(ctx context.Context, request ListReceiversRequestObject) (ListReceiversResponseObject, error)
 	// PreviewReceiver Show the requests that a receiver would get
@@ -11307,7 +11342,7 @@ type StrictServerInterface interface {
 	// CancelReplay Cancel a replay
 	// (POST /replays/{id}/cancel)
 	CancelReplay(ctx context.Context, request CancelReplayRequestObject) (CancelReplayResponseObject, error)
-	// ListReplicas List the processes that run
+	// ListReplicas List the replicas
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
 	// GetRoutingPolicy Read the routing policy
@@ -11358,7 +11393,7 @@ type StrictServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
-	// ListRuleHistory List what was changed about a rule, newest first
+	// ListRuleHistory List the changes of a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx context.Context, request ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error)
 	// PreviewRule Show what a rule would have raised
@@ -11460,7 +11495,7 @@ type StrictServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
-	// CreateUserLink Create a link with which a user can sign in once
+	// CreateUserLink Create a one-time link with which a user can sign in
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
 	// SetUserPassword Set a user's password
@@ -15079,714 +15114,731 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39ciM3li/4KgjeiXD33ixaVV322FJsbLAklkvhKkmXolzT0/ItQkxQxCgJsBOgWOxeR8zTzIPNk2zg",
-	"HHxlEklmUpKnZ3fnj+mymInE58H5+J3f+XtvKhdLKZjQqnf8996c0ZyV8M/hmN6b/82ZmpZ8qbkUvePe",
-	"eM7IIysVlyIjM1mSyfns1Seqp/NJv5f1SvbXFS9Z3jvW5YplPTWdswU1zejNkvWOe0qXXNz3fvst632U",
-	"U4qtpj5C87xkShE5I3rOiGBrUjIlV+WUdf3QNdOnUj5wlv6SYsoMp1urv2W9JS3pgmk7XaerUsky/YWJ",
-	"YF81PjBxA1qW7JHLlSJLes8yshLTORX3LDfd4ObFv65YuellPUEX5stTbD/u04J+/cjEvZ73jt8cHR1l",
-	"iaF/kCvsXrVTH+SaLKjYkLn5nWhJCikfyB2dPjR9H56sfD5nM7oqdO/4zdvM9IUvVove8evvf8h6Cy7s",
-	"f/lOcaHZPSuhV+dn5n34ypLqefgIz3cuwkyWC6p7x73VCp5M7Cm+4Dq9CLaHRKwWd6w0y8CELjlTTSMu",
-	"oK3kiL87ikb8xkz9nhFfimIzWC4LHrZ86pM0eiT+MNdsoWpL/vrIzHttCqBb5/j062hL0LKkm9ATpfi9",
-	"YHAeaFHI9XCx1JtfaLFibtKr82deIrRgpVZEz6kmtGSEYiu52T5SMLuxFTshzDRHFowKtfMtIe9kvmma",
-	"f+p6+ZIzoXXJ71Y6IRomD2zzfz6aOZlkRC0LrgnVcHRnvFSasL+uaKGI6eMx/NmOlN7JlSbsK55nO/I5",
-	"fWREz7ki1H2xT0ZsyahmeUZoUZDFSmkyl0XevxVNM+J7u29K3hy9xWPo/7Bzgt40zc+pLEtW7BLT6UGv",
-	"uZ7jeKehBcKbpVt46jxvEnK4ztGgXqdEgOn2UDzyUooFEw3CgIUH/BXje9/Uyeill9yTQ9eP7a7H5xCn",
-	"3Bw813HC6HSekfWcT+eEK7ViZvqF4koTOTsmwp5SStZc5HJNylXBMkJFjj9hi2M5VVwQrhUrZs17cclK",
-	"19Fe4qK8k7JgVESDYtNVy20E+8YNqnExXIPPsV/el3Kxe7bhFM/MtWSkgCwJnWlWYle5UJoK3dTTmWk8",
-	"eY3lVLNXmi9Yr6ljn7hgLTpWF6xmO09pUbASl1fPpYKlNysevWNEtAY1Ln5DlvAnSjSjC3w4/ExgwOah",
-	"WwE/qdV07p6Va6Gat8zCDKbFXhlJK5BTjZSyjfx7wvEbrYrmj68KVttv/ut7lJN2H79mj6zketPUAeV+",
-	"T3bhn0o26x33/se3Qan/Fh9T3/qWaz1p6gi/F1SvysTu+2xWPYj6GeUFy0HiZ4QqQsl9KVdLouZyrQjX",
-	"fTIQViMwQqaiFZiXzImngrCylGXTEVK+Ny+48NdCyr8ZtbPVcVP49AledZMZLRSbEGkexdPmnxSyUTTY",
-	"RtocimtNU1rKZzuDXGeui0azfWTlhijzCrlbaXI1vDg7v/gpM7/h9YCqF5lTRe4YE6aTfMabzQ9oq/uu",
-	"G5guYdfb7bsx+5q6stlXTbggmuuCGfm0YEqB3TSlihF+L2TZ3Pe/7rCamgTvWHa8D+7YTJas1YWg5aHX",
-	"wY0oGW2zQyN5bZZYSE3Mm009WmG7O7fhb2iZMaXfyZyjdnLNCjbVsMjw31MptNW5IlPm239TeO+H1vfv",
-	"GWjZjM5/OdiE+Be1lEJhP65KeVewxY4uLPGJ/9mtK65d6ENCCq6Z0GRdSnHfN/v7Gi7gc/FsU/GJpT5t",
-	"FKYlK5UUZD2XsMD26ufgxYicONdMvwq+j9Sn7MPfBifJb/BJ2wXzGiyI+ceylEtWarv4dPog5Lpg+T3L",
-	"B7rtTs4q773bJJwrmTP9ujVr39ndZPI+M3MocqMZcX1C6J0yy8pnTkjmEm2CrTancoUrvGsNP4OufQqP",
-	"wlIW3Ejnfa+d2eeuV4sFLeHahivyimrNyoQaPRBkNHxD2NdliQ6tul3zjcJLNghPoxrCQ/6+yvlsxkpi",
-	"VFbCQeTyXGXWZ6Iy8teV1LCRlZF53GxAqm/FTBaFue31nPHS2scFFwwUgsmMF5qVffj4J/z2hdTgNGRq",
-	"QjR9YKgonAs0pIVaM9RBwSwx2y8z66HnrGRGAaVuDKhsbi2MG7J1cFzOesd/2T3d3pb57dfUcfPWRhCv",
-	"0C3ojDFa+uQ9qMywJTKYO+Ucl0yhnQavLmDYOapKgrCvdLEsmNt1tyIeprHKzAijEd2UxW5/qZFKcMMv",
-	"mVwWjCjGKrsgw8WdjC9Pr88vvgz/5fTD4OKn4Zeb0cdJhxVArf9WLAs6tasQFOCSpxYFbsuBTh1AXrCg",
-	"o6znDHuh5yVTc1nkZE2Vub/MxPXjL+0UCHNGC3PLN9qbfvHga0a3t1avs6GnVJib844R9kiLFdVG3zPP",
-	"2t1HFN0osp5v+uRcg3u6eGQqDMA0eSumVFSaIPSectEnn0FxXLO7uZQP5/nEbhrXI7he4LfKJvcXshlg",
-	"kd8IzRM7AjdjZOYfk5V5EvsmpJ5zcW++VlKuWO5NQFDdYW9OjVAQ5G6D3upw3dhh5ubE3oodG6a2K3au",
-	"Fc9bmVAFvWMFXj55zs1YaXFVuZS2XtleezMd3ygyXZWlkfPYZiz2ubZKk2CR2Jd3/8amupf1vr66l6/M",
-	"H1+pB758JZfYj1dLyYVmpVVRTGd1Q8TBO2zu2JQuGHnkit8V5j/nHKz1uJNKeiOegZv+1R2dPpCZXIkc",
-	"zavovtL95E4xXXm3uWZTKXKV7pNZGRQNIC3czRB19g9cK2NTBFFAMB4DFyTomMtSPvKcuSb+SLQ04h/O",
-	"/aR/KwZWyK1BjFSkqHl926VV30NydVeYDeTd7UGBxzsKzAw8ncntsEg6VD7PmZFs7gQ2eFLMjaeVFRQq",
-	"6TwBCVpwpZVfsuTRSK6SkE0bprZlzYM7ZXVSW5FrwRoCVK5heMQtvPlosqGSySUT9K7ocL+O4B1oYOuC",
-	"/SDXscFi5CV+gnB9bCTQSuTSyKu1vXs3JOewOtwcX6VbzjqI9cLew1yRpVRw7uwVC4LN+yjbDQtU41F4",
-	"cXtwn+cb51KNJGfmBOskfBVCg26D7Vle193Hbjqyewd15Jr+GIkRJ+9jWZ9sT660+WfH+bJvNe8ElApw",
-	"68uVZvl+xcQfzJW5zmD74lfIUhZ8usGLj1ubHScQnXlt7h3z6AWYym1OJ100nJtVwX7B2PnOwDpuUHsz",
-	"++moKD5c6O/f9rZDjeYj4k7Kh0Y9sdZZ+/h2f+09Zx0EI9vq6KP5hoq8lG19jqrZoWi6Zb7jBA8M9xuF",
-	"IYyMaHmP0hk8bZExDYcdNkgbxZVG2pUU7Fa4O8bFK3ntvkMdwDom03aG9d+llVpmF9Js45xNeW60x4qW",
-	"Ya8920p7zda+0GDp2l8bNEPol5ILBqbtmgoN8f87Rkq24CJnOYqh5+qqc1u29xKCky85slWD+8td3w1e",
-	"L2dbHnovexU9vXXtz2Gx1ZqDjUfkbAYq3koxFFBsyoxRb2bzXgoW5lgQCSNAH16fjL1BglYkbNg12OnO",
-	"9pjKVZETa59Yr4KRlMG8qRok1Al1vLqx3YqFsR9eEdxwf7FYDRcQ8RKyKuaySsTC+pBxgYOe5k21YCP+",
-	"Wle7f8vQDTWYav5oRU/VHXW3mj4wHem4uyAZmX1cNZhOReFCZVb4gOd0K9TjxHBCHY0+VXV0ZwC5KlhK",
-	"13tPC7NVUBDJImdK+9AoRhLQwYAncHunzpJxTAA5Gb3dCVh00OAMtD/KMCHNEYgotGivLmtmVqZup464",
-	"Kphf398SAYJ4+9moanXVo7kNK+x63rynQN93YIG0ZQnxnazuAa34FC02qNdLOpBeLSgvYlQbNapKCSb1",
-	"gm4InZprya422Bq6di1ayUZ99EzN5Rpk2zDC21hMDRkQLR+YAPeDFRLOrsHTvido1t7OXVPVYgLcXG3F",
-	"JxRdVxFDARX0TF38rWnhwSmrdnu2DzjvM15apbjji0sm8sPedIr6Aa82XaqXxgBrE1PyDghB2KM50ElN",
-	"dVcnakfbTYOfyWrMoBcNt/FMvwef897znAiseFSnO3cF4mf80YQYNx6yM3CXm8HPOCtylNJTubjjguXG",
-	"xBtcnGXWGwJYQ9OO0TbuNuRyhOewtvVqIMHnCXG3P8yxSPv9Px6j8V4C1ta+K1VA2v45aN8yq2LTfvdJ",
-	"joFTzzkup3u0UyaCH87eGvZA1nSa9p+P8WjP2e5ft+623QCC9i2XcsdOf9EtEDwfz4Neav/l2HPwnLCl",
-	"Dj2I/RC/+8yrgDHa1t7VM0B8WivbrZE57QenZfvzH2sdz3JSG5W8n0q5Wj67jrcNfti2IiGYpsxdD56s",
-	"YxcYdD4howiA+7q1CbYNnWj1VcSIxC9HG4nrCEMaPyLkurKbtnpTt2trusveru3GVDQvSNKej3EV7XzR",
-	"WwiLbd89RGhty5ypCQL9ESs3dTiIWYicfqNcvN+9tUFw1MR5duKuBtxUQ3aOXSTf1oRM5SMr1TGhRZGR",
-	"lSgg4g8pRKYfdn7NYi8QjEYF+S47Ojryn8+6zuvBxgw4GXZ4Rp0bAn1V8Sw6H33bU4FT3krg/ZdZWf6y",
-	"P+xUhBt71/suYveEeEa6wW23bnSPtztt4SLfOmZJqWV2w5zfz81hcl9zATJnid1tLFADYoJGgMkyZy6+",
-	"o/ZAmCs5H1UYczhLdxvi2wHXMa6RdbkATL4ZyrwtMUsm8pZie16TAgg2NUY2nc4hcc8bqFRp8uZtFnsN",
-	"4Ww9p9MyXNhPMe1Rurcw7LPIC+DRqU6k+CP/685L/8qCAOpOO7Nbt6Kf1idXNfZPAD41WS3HctJeHvkp",
-	"b6+IoZKSmPaQOZrOba145OFzGY6wcWoAd9fRMTIgUynw6eCk7JNBUZAlNZvTJ6+dmANgoxrmJwwckZKZ",
-	"PgOgF8EsVJOCUQuMM88wlrO8T66ncsluhXkEYYOol3iUlo/OURVFil2uwQmh7jV3Ho2GvFLMqD9TttQq",
-	"UpxXCnIToIlbUU+MCtFCOIVeUhwDyi+aDSORIqM+i0OUGcYniSwt9tKsya0wM6Wcnx8+BgdDISqAWncS",
-	"eIEFXTBFIA8xCJk1L/IpLXOXj1AUZMGYhhmAJC8By+DcKZmDFSa/5R/zoTG8hUFnxC+bedrYEFVl7JUl",
-	"EWZqYReoW2FEI4IERQwHq57FmffS7Toh1pdXwX9V9+ep65NyncInYyhLZrfMxoZS1u1NJTdBeHT2ZE5G",
-	"gZLnsq5Xgv91xewDzpI0B2Wv9QwPhfua1/rFhBHbf+mdjs7H56eDj72s93kwuji/+KmX9c4v3l9GYiTV",
-	"2T+16OpvOxB0veMe4GH7OLOxrccXS2lR59SY5T0NIJpvUfZ8u8ClcELtQmrmUkeqW0xIndScTiv4xmnB",
-	"mdAnZEFzcM66JMiZlWWttCptOxA5E94e2eTwnSmIsRCHRhqFd5crbex811MpNOXCiT4UmVECC86B6JOf",
-	"+CMTANmGGw/uQUGoFdscsr6KVc6qWd1TumC3oqCalX3ybkOupNL3JVPfKDIt5PShEw60+9XZ+dY0p4GW",
-	"0znLU0k+iJzFJ3wa5Fc7X2YmuVjBBBhJfD9HdKyxvzgE5EpIBoJw1nHTfIfU0VthU4UQN2C71Sen9js2",
-	"uSyij2g/mQcpB6MKBm4/kq2CTqpuypqfeXuWh7+cnw0vTofH1VvETjSGcfN9wCSfV3x+hhYatQk2TrQN",
-	"fhr2sp77lvnn2fl4W6xVhZJVcMJsjLDd9gIK5h+C7s3+oTABwTHkp8G+2z9ste08NK9zAO5t+x7cjR0B",
-	"8KrwOY9erGHspMVZmS5ubwgE3OwFAWCTA3wYvCXgHxyqKS2242I7czr8K9eabWvXLT2L5jG5MB9cGnvX",
-	"Xr+2V58dNEjtxAZ5RcS+5gHUVjZI+QBaMmDZkkZb451Tk3y4EhHKsKO7B7rQMBj8zULpsNcZZGVC1g+Y",
-	"3u2xHqatMX1gYi/Sw+6b+th8X1OL0bjxQ15hNwtoyEH5nfBcTYyEt0lNk8Q2nzYJvfOcCciytaaLM4cK",
-	"JZFKaSVyOUH7aGGTogjP2WIpNRPaGB4l0+XGsWswouiCEZ6bP69Kgc2WTK0KY8PeiuBks5mb0LRD60MK",
-	"COSi2CRmKlDDV26OHB7e3Huzgk91n/zEBCuplwhWO2oDH8taavtx+P63rGfMiR1JLvYm6pLeooJ9D/nQ",
-	"weRTGUDMwYyBTX0rrOFFSwaZPwItiAXdgCR0qTwWfTpb6VVpDA1NFlJp8qcjktONwrQKY3GQc6dQZujG",
-	"QUuLKzJnRX4rcBDGoAxWljHDpJgi+ss81ieXEVYwso8TXCBmvSGDymGxOuXkPMWIQbXX/ffBMSWjiDaQ",
-	"ahlNZlIBadRhKoWUD5Cg3SeDrbRtUFjNNbuJDUOXlmWPNyT0d7iDG4QORP06gstW6U1f2WrmHq6r29vb",
-	"j85t6vcBigT2olmcpkOWExuNnMDutZl7sK99Tl8GUUuzp0H0zWR5tirxskYw34RsmD7ZSVTgdDz7tV7W",
-	"e38+wn8MTn++uPz8cXj20/Csl/VGw+vLj78Mz1oqftcWqdpJ28Mt1gFM2O6GwUO8nkvAArtUZaTaisI6",
-	"/++9hIwN5sCDz3sh/f/4TXbotfwPcTkYK8dMSQpGkM4QiP0WsM+UO08xhVJmdNsEwvr/Y9eWGj42Eqjl",
-	"VFOfIWoeIxOc24RGbJktdzJ/2XznkjmVTZbEvkcUN+pPhTQTPmkjCWTG1tZr4F6Yy1IXG8vJ4gCq1glO",
-	"fTLLg5BrEC9aSrJYTefHqOKB2wYlkznZwN3n2DnJBWiHPI5g4/hBJChdMrqwFFgHnI03R0epfAEHU957",
-	"QC2iGQB2SuGc7yQYgacG4RLbCtY12FJWcn7kKuFz3fbi7bFbk76q5Hc12OEpBhxGPozHV+6S6ZNzbbRq",
-	"IDep5fx8owC+C0c+Z+BmgowozIF23rmQacMVUUzrguXkD06nutvcCity/njirjyINhmFS5FCmnstilGl",
-	"wh+51Xg+VbdJuyxniCelvXRx59cWqu0zhLIQGmPTkuk0tcmMC67mad+VxXu7ZFpGKK4KUsORZSmNPoqX",
-	"IHdst3Jq7s2cdwJ24GD35vKUDAJuaQHjPm3ZN3LWmMyKO2ev5wIf+8Bo3ot4iNIfv2P3XAgjSVxuY7wD",
-	"G7qBDX6w4fbdfYmerTsc2yfordSpzBtGAIcKH/JazfWn8RWZyjwksDnKi9JtODvQfjJH9ZGVOZ/qFnE3",
-	"s61+sU/XpYTdHfGoQ9M7hMcv4es1q+Xm4mw4+vJ58OfJscv+lCs9NaJhw3SfTG4ujFVx4X8WGDNd86LA",
-	"a8L8Kavk/MU738yfmZ6l+TXHGKm5e4ywqBKL+HsHbB5QacnkbPjx/JfhaHg2ObbRbHMhTUbD8cj0mFrd",
-	"wJ1G04ZaTacMNMbJ+MPocjz+CG+jvLLJiFQ9WBcJxZ5Bm+9vruFRrnF4GNzFzyLLmaPgIZOfLi+G9Udv",
-	"hX2Wik2fTC4ux18+Dc7MYwAHQEsAox7mJndTFiUlmgfNzPjP2niDpy+yu7FgVLFb4aeMfV0CfgwErjMR",
-	"/dL2sp5dxV7W8zMKJuJ4ZH718wR/g2noZT0zxF7Wc8NIxkVrceInQSxgawWq4J9Gw8F4OPoy/jC4yMhg",
-	"/OXjcHA9zsjH4fU1/BH24WD85dPl9RiiJ3i5TfmCFo6+ibCvdKqLzbH3ELz+geT83mxTKW4FeKQUz73F",
-	"Alqt1bKEmVc4oOjOevX6B2ONvv4BMRQeQxArWCAQEMUgPVEodiYDwILynLR6zhapK/KBbVKkfTsjqsCk",
-	"sd8mOBePVvVkYe6ByQe0QMRo2CmzWdBrn3MLTjWwINZcMWs/O6e+nwxPjMK+cqWbeHzkMg5YDf/XzeDj",
-	"NcTfe1lv+C/n12PzX58G49MPQ/OveC/0sp7bDL2s53cD/tnsheRGfUSm7yQNDPuKHhnshln8Oq2Y+dX2",
-	"JvPraeUH7jyuzERaNQEag1HARjq/2MrsS7Aw2j42BCIccYeDxcjavJ8gD6f5Mn4ujfNPfncfU2h8A5nN",
-	"Ccv3626MA/iW+zXx0Ma7hEgScC6tcq6HQpebFJQ9HbCdTEtGNZtkZLJa5vZfqPCaf91xkcNvAv51QiZW",
-	"LE/MRrZMpoyYL1n6boUmUz8NTddN5Q+afCdZxUVC0eHR3Ph5nib2M7/9zFO4yon5ihkitGz+AbopXUxA",
-	"KE2MEXtHFZu43Yuuc1ASUZm524B/IN0pHM9uOjZv27srDwifjARNtznbmbWY4uYf2+oYkAqyk6+qd9z7",
-	"N3MyR3T9yafet8/Na69Tot3dfRimdXRumDMMayIIbt0MN+Q6MvP75BoNGAR00YWxbeCimVc36TPPBM8P",
-	"iKtiHxq2MP7o9nDDzw6vvf2zO6DpnRjOL4hJrsjg6nyXAdTQyUdO03AB60a2ui13/uX82FVWyfBkZ2RJ",
-	"lVrLMs9IwcVDZqzqV6tlRiTPpxlRBZ0+ZOYKWQAxZWm6npYHj5ymfNuXlpUsFHRpQWFBdS8WIk6S4YAz",
-	"J1wri5Q0LoyATsOzOoKagqR/FjxwqrPvGNXdnHt3jOqEaw9OxiMt9lPLYWgTGTG/Qqyy35XZrT682reT",
-	"A10VDyOIRTRdmy0ZoGhRMpqnaLNiXnB8CP2Y4CLkKsjljgD8yGvaOU1ltlIpf6vtK/LIYOqg11ChDgwA",
-	"iK3cpT6QZbXbiCa24jo/YGwrkUt6VzAf2G+bNAj6RyqoZVdASAupmdMn0xD4/RHWIuyDMMuhW/VxpTbk",
-	"KS2YyOkhzARYq0nO0Fe5ZuwhpxuVBQirnD5Y7QpO3N/MGSPnM/eLuSWXK1DI19QIYZCVD3y5ZDnmk7jN",
-	"cCvAXjmxBs3Gv3oHEhrVGaxdgy9aRLlec0cGW8N529xwy3arzPQe/XB8dGTmaOkYjXv/+y9Hr3789e9v",
-	"fjt2//inJOaJL9i/yhSP46AScDsfXAyI0/EgXhx9frgyPfz2HSsLDkC5qmmw18TUifjO8Ou0WCn+yE7I",
-	"m7fHR0eOvSli08zppk8+YNUtwPtB8RXruYF8PZhw8BvieyIITfNybRivD55Ft4FSTNJqjcf70cWZIQuh",
-	"TwZejYWQp5EK8NBsVRRGpCvyh0+XF2eDP//ReQ02pGCmY0DUXzHFnL17fWPM1U+X5v+Pb4a9rPcZPC7j",
-	"Dze9rPd+dN7LeteD8R4k+j/vjigmYekV2LXbU9HEZI5kSMt2Fp4/3N1su1OULiEdtHZP+b93lLIhLzJp",
-	"MTDl0i4XATPy5ggYxHhJeK5ILi3Ny8zsTkmUlqVPHu6War4f5ofD3JnbdWphwYIpdQ0+6QY+U++GiLBe",
-	"HrBQq80FqQQZkRb1ZYms4L2CaCaogFwn9Gb4Mg82+HcrwrccUgPYrC0qJ+KQdgTWCfloHXbNRILYJ9Ar",
-	"INvPvdA+lrLgSiURv8PEbCBuDB3aOH0n5GgLXGebPOD+b6ASGwUKMZ/X6JDgpATC4+TA2310PZcFu+Zi",
-	"mrg44M84QATtQ6KUBx25r/p4R30b1Lp5KGobpiWsVRZvjOR5AAdPPjbm1bbgwPheU/arJMrcL1SRyWCl",
-	"57LkfwMz8Zi8Y7RkJfnPf/+PCbhDHfejMast4jF5Lbte7JIF2NUt6Qt/zVyPG4YKliXdxf+dBNKxBUUl",
-	"M3Yif/d27w3vrNWtV7/f/WrWW5dcs0tRbAKCvCWFRTwp2O+oH6lpcSQG74DsbnsP+LBv4prHOFHFR+VC",
-	"Qi661P2UYR71vq9xDRTOYHjAt8Ah5//kY4cdP75gOac2nL7tqMCYvAslUd8hKR9iFnX0/GGS4AFWatZb",
-	"/vjdp4aL6cfv9JwsWTk1W7l4sgkcVtdP/K5N4pgumhgitVedtyguXE4IrJOxQYyYpMW2R6Cy4XavVs7V",
-	"lJZ5ardcSG1Zaa24xeig5zD1r1r1BQow+Qii5QIAJmt4TWyAEKN/8O4dobFnPr+gRqIVG/io3UQM5Kic",
-	"aUyfA8PK3PXmEgHDWvVbaGtftT0kg0al7av24d1q4ZY15R14ZP664kw3oOpvApAeHrN2JwS8wn1X/TrM",
-	"OdQubc8mynS5SSokAz+nHqiymkIMXUkyo+X+qVSrJUSrOuwsRG/xgolpi22ipabFvg2+dceZd7LKmfWT",
-	"4HdepfPxEUmf6yUTORPTRFBoBzxISH0S+CowUMEQJLULEiSsAzo2P5dWzTWqSsGnD3O5UixpqoH262oG",
-	"NFZfsLVSzFkz1qbXohUrUT2n2ifyC0ngonU6dooStw4ZsQzFvi/JWcU5DwyStayT9kyPlk4CyR6J4/Ga",
-	"IJpmksUnaPJ+cP5xeAbIb9P0ZPgvHwY31+Ph2SRJE2lk8XNSuDWSB1sVc2fV07Yn3uVmtrIaL6IryKZf",
-	"7ikh+PzEdh4flcyaD2kHgB2xGQiwjhC5twu4L+cA7tpN39qzbVwH+Abs7tD7t9t9T/mo3Ho21Ctst5QV",
-	"RvTnq4DadBQvy5yV72TK/d4+L68dzL16+F8W6L5ryCwf+HTZrQQgi4BSJ4SSnN8zBTaaVVZr6lizjmUj",
-	"nzH22j/d4o5Fx3G7Zt2Vh0q+U91wC2ZO5N0xyAVxt3+/m7c+DDT0rUG6Lwu6aTCZvQ3bCXCUtGZTHx+K",
-	"abmBifqZJe5snqc2+P1ckzn7Sh2ayyG2zP0yp2rudPYHtnFE2kC+YoPjckZsgILg3m0g9IKn92Qx28hR",
-	"FHZnOCKrrKE4eWCbA2y3VpUiKhNo2StTQV1frtYOa+9itAWyt+7cE0DuiUFuQ1sGp+PzX4YTtwDqhEzO",
-	"L77cXA8ngFfXCMRkOZaxyhk8dUImNxcA7HSaVskW8pHlJ2Ty6fz6GlL2rLtnKsWM368AMQ7RPzDb1a1w",
-	"yx88m7Z1aMZBZLFIcuMerIAzcSwAeTMjAIimxV3aXkWozZRyWcv07xZb+4ypdS6xMLZ2XVDRpyBWCDIh",
-	"DrfgArLiUTPyBYbIgCjNILXXhdjQtXArQu3BqLHsVnhSDXN4kSfW0y5wRfJVMrQG3/2EnUgIY08D6UvA",
-	"g3FqumazYxCNZ6ErR0c/HO2DsmhGFylBYf7sylTgTNrIpBcfka1IH1mok+hmKgemKfxPs3dVlSbM4YJl",
-	"CdXmm4B9bQCiOznCU3RL6wrRw2GpPd2jUpXF3ROCskGZ2lHomMNapdDeUwXVnxLHlAYUWxxh3X5xIyoR",
-	"yOzq7+O838ZeOODkUyo/7igQ5bPlDq30uEUWv90Xm+lzoeoW9Os3f3r73ff//EMthvvq/4Lg7f9Mhm6Z",
-	"yMc8xd5ZcWI2Vmfs4imqsdVv/x4V9W1+4FrT6UNjLnubNak1ON4sGz5XZR1KVqxLvwlZJOlpHUuLVBVS",
-	"AdioW/2r1X7NwR47awNuRQKiQcUdrS5PlYDZDdV3obIJ42msLWJ9Oyc1FNvf4ddlQYU/ufWgpktbbKc9",
-	"mba48IWy68ZsXNO5XSXnxjjj2LsxX2dHR0cnZIJ9nTggCy2KTlWL4nlImIA79UA/rszH/3YkXrrRPQfS",
-	"MJ6pl8EZui+M2KyjUnYBtJeVUrD7GMa2EuL36AAvceBbHtxdcxVwDU49Ht1cWErG08tPVx+HY9CMraNp",
-	"j3MJgSkdfEsBllI5kFtbzR+t3cpiy1Q/+62mVD/Xyq5SXrUmtu/Gj8PReHh27Mo7e+0lLndLTi9vLtxT",
-	"VhhwUSWG7ZPPg/Px+cVP8BDWc1dIZ+LqIt0xJm5FqPgN2YNmwdxbXEX1wCv1wklTufB3wz9fXpx9+Xh5",
-	"+fOXd4PTn7e+fiuwnPStcPWkIbeQatYnw3+5Oh/ZYVV6XDLNBKh0Pn/OpUR7pu0+ubgcfxmMPtkGmMhj",
-	"ByK7FdBxo+LRcmGMn7Pz68G7j+ZxHRUyzLmidwUk0UMa3fj0g23RqyjAYltJyHKc38ApV7UacUHhWMCi",
-	"AXsprIw9Hviv+sSBbxamwyb0wch6Wc/12uf5QQf3nTCG+67/i9+j+w+ZXVxZfmvfhh3/nk6Zfg5HBDT0",
-	"CyR5He6FiBpJX+2JKCmwMAtLys41kdPpqlQHOIN8htpu+YqPuaIRyVFwVuTDplgYpiquSynu0X9lLhzg",
-	"Xk6wWDSmSN+V8sFitDKb5agwmcr0c5KRiVzpL3L2pTTy3fy3kPqLVdbuCkzQQvfIF/i4TU+aSqFLmiNt",
-	"NuYoTQPRsaOLLFY5sn0hKjs4axxSCwuFIs9uOtWfFQ3kHGbXRkNCF3rfUWr/5ejXyRbTDQ0V1JJfi4qz",
-	"71oNRNIhTimX+1M5cBAZrlL4yh6bGdJD++/tu/vPLZh9ghbfYl4pHNpDCs3BWCkKxgJcIzNZHsinnrCn",
-	"K/bykymuv0tExWKL4dTSCydiTVQxs/E0QyGwP/sybvcT3lMpfHItJfUEr7WNBy9u1nOfguETxrv34ELq",
-	"5sGN2VdLIOhKUFiK91Cg19IuA4yI1CejOSf1cN/Vdv8bJ7E6g+qkkondbjJfcgTGMlVNJbq+6/SNZFh3",
-	"Qb+epdlX/AXlnKI/HkX/txeBxsWLtCukHlbmpRYl8sUF7MVgkdso9clABGLIeqESeCvwWbhc/Ib1fYap",
-	"d9dHCpsjmKVBQ+smmTDQxgiqbrKns9SjGWVlfTcz6j0v2aek7jC5Go6+DP/l9MPg4qfhBN2jKnKBmQsf",
-	"LnZYRXOVe1sYqnzbLCx4Ly53b/1o/nUgGc1uBSLT4+oVyHHg2FFruHhU88124YJM0ABy3Ix9MgGl+8v5",
-	"xZfP5xdnl58nx95ZfysmnuZx4rbgZDQYn18mnycTi4icONR96IkLWEzlktmmbsXk7AZau6g0Z56bBGyl",
-	"51hzbi9VA62hfONRkGESCJkm5jODd9fD2hhnbO0SdbYGmXkXpsud/LpkU2NKIe/sCRgy1pJkIlcVG8qI",
-	"YqRCwahJREaFN0yYFLTziDXzqlZRvKecaRRG0Mt6tXUwds/WbPayXn3s7RwNfrN3OyNQ/ubdpslTx4o8",
-	"1HoK04AQLCiHbul0wR4gihkVVLNi0yfvZUkG4/Ho/N3NeJiRyT1+yes7k3BN2xh6TCw6urwZm1kcXF19",
-	"PD+FSTLW48Uv56PLi0/Di7H5r9HocvRl/OcreNB9qt10uXF3m60PwGr23qntVeVvAXQ+6ZnE6QECTYzM",
-	"gqwAwx/oTATLbI0r5MdjS52uMy+actFb2m3wfspcO1eqiZkkMDabExaKcnFLlhN83zAG8H5nRFNjmsVV",
-	"/J+3DOSe0NXB1QyTiXkfdpYEe/M2pIj69JnXbwlmib5kbbAXqhHIcYi+RmDHsoBm/NV6Fnuo1NyTPnVu",
-	"Z89sBt1BXVsWdMpO004Uv8jwkArpCCdkgn+ahCML19EB/hVsKDm6sqEqXuD69WcvQ7wPNEa4AFdEnmEi",
-	"YdiiSrcsl9fKUgUJcRXmb6+pWrJ7a+Tsm/DwZHXWo78/w9RHre1mE8DTjazGReEmLqgMCzKnOeanOehI",
-	"5nbl9hHfvfddl1oUt3qGGpjJepRNRSdCTqBlhsWMj+1N1mkHjVYFaww1xtUt2xanrlSbbFv48cM/Uo3H",
-	"OvYkHUz2w4ymKetS17FexBH+ifNj770QCLViqiIwqydo+3w3qhUXUje5HZVcMMB4rUupXTkFKrAUJwJU",
-	"8U+VAoHAUoPavrkQUMlPqBiQXdmVGkuWjrbKs9e2Ycri7ehMXKmybWR3ybVmoj2DaJJSB0dsPxM3unNx",
-	"niOmHVZ6b1A7CZ3x5QOVhrJe/ZaFtXYOLF2ZrqY77i9B/zuWsvOien+vKoJv/+PPUiRvv2xqLKNX1x/2",
-	"LcuzqfQHK8mxLtoy06bhom01i1ui3H+/cTrDZdocKexah8pn8nQqZr0/vx6QGP6VXaHDj1w8XPsU+g4J",
-	"5yHvvgsq9bnSxnfk0H9KiFefHb9FpYY3UfKWmVN1FWXH73818h3wZuI2KKhhnZFwxXm+BZ+WDaWCubPl",
-	"9+4NuMAb7t7LJRPnZ+RUCsGmHh1ZhnR46M5ULphqJmx8SBNPyiUTQHXskeNagt1klDszkNjLZL7TyzwJ",
-	"gnk36dFu9LqUsmD7C64VthIs6EpDIElWO+vz20ctoTL4SfFu1Ex1gJAihcr+0/mA9HsuR1MWKMfh5fRu",
-	"hkhUOi/sc4VExOVMo4PVRawtDx2QVvsaXjUwapwIj5jUJiYY95EMq1dLV7MiIGzMNgjgmjQPjDAPN6Jb",
-	"3eVZg9F6P8n3b8nP/B3AsG/G71/90FCEfiWmVLMYINuUMBt3yKtzoYHkssQlJdLrsl3YA1kGtQ2LQyEh",
-	"gC6ALkMUXcM6wiIFr5Ctu2GBwk2kSc0GdrrcSOBCen10dHQICYXlPk0nOQd2iUWUm0HbZC97hiT4Qmru",
-	"L9g6lssd7qy2ZCdvXura2slycsHWPmGvC/NLs5CLyKmtOeWZyx9pwXPiSvFBFUH2KB86Fa6wkrpjVkp7",
-	"Od6Q1y6Lxn1xo1qgVFqpBsOqzQq+wYCBgEvT3HSKcOHogzDeSui0lEpVeLWqmIw2tDxubhP0GBH3H3SD",
-	"i4iqrONaLCv6TVQbrH46nuk4PGH1HVHQ3l0Q3WXpCjpxaQVz+7kjAcgj8DxgunGfDLG0dbhXc8j8WYkc",
-	"suAU4bmrDWur8JCJzaF6xfMJFqHB4nCWQN7BcKG43B2bc5FDLhH4Px3vy9wWjDC/IC52NznCjkNvR9Kq",
-	"TpxpcMx10USab37y1Y99PexUIpOZrgY/dJUhCaC4URHoPXEo+25iWWNfoWc5EsBMoZAjJ6L6ac/pZwsx",
-	"Jbwsd1Yh21l3KtLdjE2NpARdbFxcvvOGSKfNivdF222A16d5RoHCnGlWLriASofKlrpB9ko7qX7aomxM",
-	"5yyCTGxkG9+7jbBT1/xvbIcnuMq8BCqKpxnhQltsJzaFFZbwj4EAYLdh3dJBaNStKpCpgU9rS8e2u1dZ",
-	"/Aiwa3Xn0DJNDndXuKp81VGHWaqBOlQtOb7rPaWPHB3aN8pZBVo2jJc70rJKxfr27E7e+2j14couDfXH",
-	"YoZJjqRPyvE1M1oWnJWxR9rmN5SuwPCzE0SZrsYkUVaGu0RdzxkVD6dm028sVK1PRpYMyYzMXygUJ+UQ",
-	"lpnu5DLm7uENYVFBlkwuC1a9frJqLKa1EdlWzFb7meKE76BfeJfa89yKdk92LzbWZdAuIzLmxXq3PzAX",
-	"PxuykFRzAQN0agRSQBBeMS1uYqXTV2i3Ba7XONuTMd52rSsEPXtX0j590ahZ2we+UWS6KkuzW4yu6dhG",
-	"3LW4Dv6NlrUXQjernfDHOMperShPscqwT9U99XmoO5gKm2G6r9vAcys0O09si32d05XSz9JW4DN8YkNL",
-	"JvLG8EWnlmLivyc2VeX5e1JjdW+EHW6Foi/BthmvVlblIAp927dBnyPuWbHtuubzGllOy+mc5amqxUZE",
-	"zmgJ5P+AHDSPOs8J+4rKHtYsrtGoQgTVKB/ID19arzK8b15yRUYPzK5tjrwmrvdtH/3785EvhrhFUkEm",
-	"o+Gn84uz4WjiEjaRUwfDYqiINRHDcN0nk+uLy8t/HX4ZXpzZOorqViCtS9COLdwyah5K3pDJ8Pp08HEw",
-	"hjebvwIGNl9gwUYscG/H4yHetyJUUQS0N6IZnD3tOWdCnVoyiWvnI/pgMhpeXg0vsPKke7fWGWh4JXKe",
-	"3woqYo+uxamDLROx7Jhe33wcfrGZmu5L5k+j4eklVrrEFza2ipEsY7ZiSCvVihWzuEq6T5zNLHAC1XOb",
-	"VmtLzU+uL29Gp/Vv2z9GX/eYN8R/BFaNk1sx+Tx89+Hy8ucvl+/fT5zv2qm+UNlyzbU5VETOZpWaoJ5n",
-	"mStyLwU7Ib4t36Fae3OqbkXgRrYFOzUTjoAIqJdChVD3flwG2FYsMevkpVafTM7OfxpejyfOzFRgh8LH",
-	"IqXGomydSVWBnL8/dxU08cT0sl68+XtZz29neAp3ai/rxRsNfsFNZv4ZbQz3n35ZTPuV5Qt/iJ+Jlif6",
-	"r/BKNF2Q/GtmoSVX48hpJ524GreV+W3wQZcqa5sWIX6jKt1t9grJpmIKE8txOUFbM7PGZI2qz2eQYFzG",
-	"dPjE1qW176qYKdlVzL1j8V+tNy+qcovvhUK3jiI13ssRIXM/Jk2tf7OBnflWID1zhqV5uRuMlZgQneEa",
-	"DH4FR+X6dDA6c+1HVIYbLxeRjNrjbsK5N6/cCmNFhEovkWY9AYn5iX4d3LMozeb65upqNLy+dt8UFf7i",
-	"LKLGtuzFWIUNiNam7FbEyrnFYdUTRhIspvHJSDCaQq48zoQ5e76LL0p1Gu/XMV+wgosXVpta6xuXK30n",
-	"vzYdoiojpmVI8yXlgRuiUlJ9R+2QBN36Us+TLNeR8DaNbJj/5DFWtSWrJVTwPcqMdkzu2Ea6+9Lc30rz",
-	"xWGVy9yreXMUdAL9Bq7B+Fs2XETv5COzHYNivHiVA98e8rEoYsnGE9V0wUwPh6ghm+Teh4rwhVQpc+5y",
-	"d9/h3Ngeob6Gqg1wBdrkmaez+Zu1jOcvtdeuaKn5Lpk9gHANPIJw4ZXg0FOrGbkqx05RUtWqNzDLNjyX",
-	"eYyrLbFvMwaRQay6E415MONF8T5JIw1gV/BQKo1hDUxwi1AUUzBPbG7eCh6zt4RX6bbLNLglau0fxK80",
-	"MexHPcPTUc85C0XZtzu1hQhZUqUijy1aRHZpXIF5JoATBZllOuS23Ddub2evueCdjaXB1zHH8AB/vFyL",
-	"JhwVz0PsDjcJhgDcTqkKN0gyziVLc8z76elIrh/eSx8ZjOWeegKxDlFw6/G6aooH1wtFYKcys2fY0rlV",
-	"IRztc158IdT+S8aTRRUM8l+C6oj7kFwZsyH1GZtx4Ze9Y1lEb0x5w9DZTBxiIxnQmzMKu3SyKotJFthF",
-	"vDHLzBgwlmK2bKVhsLzJzehjZkPZCiFeNvZH7mTOmTomE2Onj9liWVDNrEmp+L3g4h5xpBOXlk+XS6Ov",
-	"ns9IwWaaAHXmpKSaXbESz7V9Hd3xA3MfTm4FLVmlTs83kYCG0RuDXPlMIaOTPrDNFrltUVhlU028eazp",
-	"A1OpYHoKrjlQZPLTcEy+dR1RE6wQaC+GCrZ7L9KCi+VK76T2rEI3Uqwd1f6921j/9FYv0WUPBAdmjbFQ",
-	"jK1q56mss6gUBlY1BJ2Nmb1QK4K1oF/jrr49OpREdNs73nxchjnXHQ/KOcxxLT73TfBEmNmQivntaC7C",
-	"DfJG5Ny6cQpGc8CxUgEeHTKXSjts6z1/hFI31WmDEBnykhkbxRhrHDGlWmLLwcPhOcBsIqHReXOOEeZF",
-	"cmc+w755sfXDvjWs4SNn64+SNmAXFlVzIbiUgMcJFBC7bAl74G6ljIqFnMEN7Ztl8x+x/A7g3IGXDlH4",
-	"v04Zy9WI6t3AR2J7Z79E7HsYgOMLrgN5VeifLWyUSEKPbZxD0hFjebsv7gXdOyFHlp6kuTLYlub0pFDc",
-	"bu9Oc/isOjdZbVvUx15dwR2bdoTVXztqUHnlet/HpRopA79lPcAVVHSuN2+zJuwMghC0hGgExCuq7Obf",
-	"/7AbHbNlj/me7JiT6zkt2WFVW1+3oBSoYS8h4GqjK/aehwyWKmVKVJ2tOTnomVtulVxkZ2XHdLIc6S12",
-	"MVscQkjRRJSNxjy2vX9UFmJpu7JzGNFZqYnoZMICEAlutK+bAsLeevmS67gvV8Cqqq1dYfX5TwQRzYXf",
-	"tHOCcWMlUQP7n57LfL9ks8/ZT4bBZLWMBJjL9DLIu4IlHBH2B5IzTXmhyB9G70/Jj2+/++c/dqF8fOAi",
-	"R7qfZSnvS7pQx4QLQI5nRon5MpMr88RUilnBp+Zi07RgmbHAfWzuS+mNRS3ll4KW9yy7FSuhVsulLDXL",
-	"v0BByy9mdBnBOfkC3JFFIdfmvZWgtnYrw/7c8TxnAhs0MvGLLdit4NlHygt6Z/rhmAwzIktjzaBG52ij",
-	"qINBhlV1pDowdFTHElq4TiLGPyMkcLlkgiEsmMK+hmJ7JMIfuV4hJ4Rq5n/vwIUaCECfAJ3CSUyhp5Co",
-	"GvCXrjY6F9b5b/QGed/fjYTy19N3P/4Y3Q1vj9Ip+80o5A/j8ZVbNy6IsbnTM6ityKhnxqzpxhZyOL4r",
-	"qHgAXvScTUjOlebifsXV3HoLzSZQ9Vr00auJ/LV6kSSbUgTjiWA+lsAzzHjqdP+vFWf6Q1ANtrB6NHYC",
-	"GKOiagCHHCDnjZ+WXPMpLTB87tGMwMPAhC43feLd+GhFKfsYmuVzVrickdAAVCG11hV0ykVjHYA4vm7r",
-	"EIMawuBWVMrFkFS1GKOhLhLBBhfOWik2WxXElX0O0Sx/CGVpMV2g5t4KMHqBgxSsNScOkARaxdhPFAmt",
-	"jqQvk7+7nl8ydBStfJfwUfujPmI0b6vmvmwpOkhV+10K0bWfnZUwVnlFH0/OxSdaPqCfxew0fMv54baN",
-	"uQ7fX6YQSkb6Tai6nHnOP6i76R2CU1oUrLQYJUJ1n2zz7BRUsxLcHjZGDL4hrNrpl9JjO1uilbYEF+4u",
-	"BRO3lSqP+Ye7cxbtQ52N9Hpep/3Wr8k+ok8oYdMYAd/E3KzJPTNqRvV2b86DAKdmQ/YG7i3MOBJsnVAp",
-	"Y+ylnDYF+QKtCteK5HK6WjChqaNN3tYtwCvaEL2C33B8VigYU9Pmj+KdktXhRjHcqa14/IyDHZrvpbRw",
-	"nq5sE9xhLTmfcJXBM5j6zAPb7Irg8gZvM4QWtbnu0GFqNoVFlauOZIJyLZq/HwBhcOS5rxEMDjKa54jD",
-	"S36xhedn1xbc6/RJQZ2t5YhHCMfm5tjvO7+I2w6a+MzsOrSnc8mnCXdEQe9Y8RTKRke1jw3t6gLuqIR4",
-	"Mz3rvkHtiBI71F9BSeu3WCZ/aJ6IgouHJkY8LcnMBVFhJo5dRMhc9H//O6xb/2Lwafjbb99eDcYfJhmE",
-	"+QLKoFLB2ppb8BZGTnZW3E6ESW2hsO3Yf8nuVwUtI27vcA8CWteW/yAQ1FrPZZEW0mHtU/6WQHGy/Zsz",
-	"LxzAyLIGrMrCqPe4mr+2dLTgamXOWrCfjR7dtRGfo5SGvwwPBwe5JqyDJVFKx5ronTvl9NR9ffMfaNG9",
-	"w1y8/2ixmMZRdvTKXUelbksGLHQA9pv8pWQ5nWqW/zo5yDs3TStSkEUPhQUALa3mstRMYA3XGa+S/TXY",
-	"9RGR/qOt2udOImi6cHoWXORAOtPM01cyCf4af/kkOWlewMsYfIRbZR/AxYG/o+S9/jS+mvgMSCAmyGyV",
-	"Yg+an6gVbINJRiZmbm1ofa4XRXrtjKRqvxPcRpjs9x7jgmTBu4kycadzE7dKw8GVYsoL3lB/DxSzNBV0",
-	"KAW7iLLN9ZzxMqSvdwyn5Xw2YyVLZrZ76uYqgSIuFEYZ8HVkWsLLit4VhwQjzT3NxX0T98yaKgLO2QjS",
-	"T9P9yyIo14ytvT8IPKDtuVXjVXqPnUuSKCdxc8MUJz8FR42vOOySxJcUfMn/+e//0QFHlo4Se5J8l1dd",
-	"DwXBj1UeejShD1gx8967zU64JjiwFKR3001wwPn+9Pfnk2t2Vsp0yfpovHAQAKPmQAvgCiip2MKF+xwU",
-	"rOBzR6cPiBypTYsH1uKTr1xcsiutkC0CsXeP+EpPXT/AlUq2vz091mNJCz2Xq/s5zpGay1WRn5AjhNC6",
-	"8lNcEdvy4X26BifzvqLEPPcIl3BovRs06kT7K1Su9OVsZE69BVuXzFJnISguUa1AlgtWei6aSbTxJoew",
-	"RbfnQdQJz9h//vt/2C0J0NQulX9XYjpn04e0D4DqCJxunzsmijn0K4rgA8a7Eq5oRuM1greGr2cT3Nuh",
-	"sGEl58Jzrklkpinl2rvRoD5EVejbAu2xczBDT/6SCUgTAdow534PETJMWUY/+FN8c56lEm4EWNfo9Gf+",
-	"Xg8ntn5OquKusosrM7xfq3D3VVq5aLkxqW40q+csrofSfnPCDX55B0Z13lxLTjuqxa31SOgNpslfZLFC",
-	"m7vFG0D4nBQjjhXSKd6fzq+vXdLZ+8sbmxV3dv7+/XCEVUQ+DqDQyM3F6Yfh6c8NJY32XJTAyUI1SxXz",
-	"ccmXrmBKvYYMwQWJS7rbPZVZiASUk8I/ET5rrEZjsYI2c2TnnYy4yz2rGOJjim5Uy7XEljst5nq+aU1R",
-	"aZ5Nnx3Po/8SByaup9+x4IQTVzv5PpHWBpr398V2jYEDk7Xd+DPMSYw6lJ5JI22T2sigknm8sFHL0pfv",
-	"8DzYGPTR9q4yF9VK5L7GTVxZKUyrK+AbhVnq9WJCwenEbp18i5fHt/ic+vbvPP/tW/PdiYVYt+Yba1H/",
-	"BRV/S6bpa9wAeN18kqAJj4R7UV23joC01V4aIL41w3cbn8X2jSLTQtZU3g77ZurrZ2NHdoLIRpiBkma3",
-	"W5ZyypTqk3Oo6qw0Fdagl7Nkd+snmD+yXQERReaMlvqOUe8nmJrtyYRVkkMuvM0DMFsCEAJYGUyWD+mA",
-	"xbSgfMHyizridVfSn4tEceVIsQ5Twe23R80lOuIUpggd4XNyDtEDHdSsocDBNgEuKNxcQCU3owN6Jh/q",
-	"ba97qOUCG+Q896Fih5hBYItPpcA8e9VIHvaO0VqS4QEMZ9BIA6MvSGO/oTrUFvLT3lTT1/3utwikalUr",
-	"Pnaq/7TkectbtpSFo2b1uKG/9OiSQxAME+qQSGUJhWh//bWLtWbpErswUj2yUqWZ/lNBPItGXMJ/uFfd",
-	"qOLvV5Y3uWEyK08qC1Y7bQ0Hf4fge56QB8rQp0Q8wMn+gdF8hxfOk3FDqj4643xie+CXs1Kb5NwYYs7c",
-	"wkiQchnDOSu5sca89xC8v/bo3wobvD0mE7OCkHaMMCcnHORauNyuOomdEeQ+LQYBw6bDLAeyAKCwTmWn",
-	"mA6829gazLuPk3n0ek7ffPf99mydIZGl7ROMChjkv6Z5+Tt64+NKgq3xvpas/2b0EeAwFu+mEMA2t2SY",
-	"L4D8jaYpi6Y3vQHjsm+pnEGvLWIGt3d6P1Vp70Ld0QRJF9JlJea8BmJoo1w3TMhSCsXSR3JsSXrdNsO7",
-	"L7DfWVb5+tnbmq5n3n54M3+0NA/2xjBq8Hh89e3r/mvy5uiIXP68l+O+pkTbYw7Ksz/YsiTTVRsS9qhT",
-	"YXOmp1yXnOUDmMvEFS88VPPE8y6SwOJaDxFDY224JfIVi/ITd/OnPfC0Q7zaKsyUJz/L/FdkuUUEQ4uS",
-	"0XyDYh38dBEON+cKFUVZxjyBXVxjdhpC15tmfhPq8leHBrvN1Y61vLp3GzK4OMNwDxPAAYrBIIAR3m3I",
-	"5QiBgGanTHAHTLK4lrDnppElNB0x0exhqD4Qz9k2fnSKNImVkBGgpaz9cwix6gHMpY5hdQfct+LsfrZZ",
-	"CTj7rTriSV4bz4Hzkkw2oc9/2u5xyo3vVtEzTByygJVExGea4N+ajt9lmbMyXZrluXHS8XF/WZx0eriy",
-	"KTIV0p2jyn5Agwjl+8iQTufE2A4u5VlZkRKiNWTicI6T49jt5fH/GaFK8XuR2SSADAn0+2RiFFR4Dc1y",
-	"oDzAHaD6ZELzBReTY+iSyrBHxmpe5Vy7pBV3UACwUWJlIuiL+Q1aNwqHaWjfaaFTcLyMsKbP/rPi8oC+",
-	"xRdh4kdSmzMQKnLV9grE3fDX/cTVDhEFwpoWCoszxZVubRwPdZ10HapOvDMVIoiG+hVs7etyT9ZzxaZf",
-	"EKtyRxX7/q2zdYA8qkpDsFs7rH46eWPKlWZjaius1KqAqCktPMSklewf+leuNVsemndlHpMLDqrFJrCa",
-	"NGEivXjrePx32rgWhhi13Th9jsJ5m0NvPPh5eDFx4ck+mVxcjr98GoxPPxiNwfMewO/onJ6sxILpiK4i",
-	"EHpancw6EOeyyG2Do+EAGrwVWLIM73qKhdCtIkeVLYgOhQ/ch6dSaC5WNVZH6HUv60Wdtf9lv7S3xL1c",
-	"aS7u+25i2hx86z23r9pzD/9u0qMnUKP/bAKFBgjSVCis6wUjP7ElvlB5cxLQAfOVzbDqk8nZ8P3g5uPY",
-	"NgQQEJSZQjvefws4hgn/At/Fp2+F8HGFSDy45z2Fa0TE0veUn9eWshWgJMii4nuJ7KbVdcHxAkcfdBgW",
-	"BXsTaC6v90pkrItTndz2KxSvzJUs+HST4teG0Q//seSH7dXnZ5EWoLCk84xdlQpLLrOESYpAEyvF8uOI",
-	"eQ0OqAUtJMhsm1P5Ozj2cL1AWqXG0lCFO9RHh45aTJQd0SEQj2Ueir0kfSCOKcxDOK2zrRN8Bb/ybpNO",
-	"eghu307RsHpSROQChqVI7S83sU03hz9CT6LBciWaYEdhq27T6QrTFRB7KeD28aF+Bx4M6g+OB2h/jSZ/",
-	"7DmibgVDtdXfKh52g4x5AX7lYynbN034OiYnoMi1rd5L85m6zAVt2XkTIKtIxhWr5nIN+Ua4U7H3BaOA",
-	"nAYSOjcbKGKjGn9e3N4KKBhWpCz25xRmu43gpICqyxa5TeoVMEuV2TyJE3rdbZesGb/fPkoUpMDKbvZ3",
-	"X8jsSWKpm8GZ1jnsnfQ0lWPkmFI6HMWB3cNIluVWRQbTK1nz05yJ/Um1LtJMt8+OP7JAn2rsme0j7eqd",
-	"NqThVfX8RMxmJoEquSqdI5tURSTybdHRXQ8HyBr0oBWXs97xX1qkUH+Cd377NUtmW7glog8szKKz99CP",
-	"aXXHoIJn9jQZWdFckvAGix5agq3qldmxGOG6vTD43c97ymL6td0pHVlWoKcc0jFTOtgGNTer/3sL+WMb",
-	"2XsSZJeDAEgYqqZYTsRx9T/heDyfIoyb8ZegCG3rFFa9CUiJSJWtuUQ8+Ymttsdyo3G0UBHT1d/9DVJz",
-	"HULVSRR0tlP4DUjLBj5Oo620T84Ie6hRK8ZRd5Q5I7dRt6TOexkE+LHRWlxAGUaVe0CVBfglCl+160a1",
-	"BNavKZXREcZHhFPuW3H9PCNF1v1IDHW+2s38Wn1mr8eFOlPUa9T+qzsUaPMFlwbR+caeb5ZSzxnwv3hc",
-	"a+AlCgEjOEDAhmL3fsAOuQBQIoZc5XOLJP/rRB5keyoMqnXJ79w5aUq73JdlGatYHdMss15eKRDZXH/p",
-	"x6Po/3aah/bbeKH2fAHK6w6dYuKRl1IsbCbas8038E7ZwGii4ae27DJFn62/nufv2VoMsTTnizq9/HT1",
-	"cTiOy0TscwoaU7hL2Axt59+elPsbZMRVQYVgeUcRgdBevGkmZEHRiAzpTwEgb6/IDYsqc/gaQjZhBSvX",
-	"pUn0NaOLFG7P/NnKaV4UluMi5qQIyL2aZrk33FW/754i5O30RrJ+99farZZrrmNKejKFeEO4rXEhZFxc",
-	"qRUuu6msewvkYFotrg73MNqpzxW6SNQi+sQGWZ2mcYJVvzCr1W5SY9pgQRgyZ6WDxYuQWfWHarYuV1HK",
-	"LOS++AIJWMjbv3jHCinu1R9PsI54sYmbzYJFCmSiPILhAd2DJz7GHGHPerwHSLF39VikH7Tcz16lcMQh",
-	"HSgO9jMcvHnC1bsMgqzb2ex51b+9LtnkpUyrlc7rKImO66qgQRrZERA+tW7n7sTAHRIj3TbbWzXWPbdP",
-	"LnnHUHUzNoYmIZqXNrF2xPUym8nCS2KuROXK6ds4oVpN50Djp6ZyyfqRmqkm3ZJcH0Pkct8u8FHOhkDp",
-	"o4/14Zj3SLxIsteCzphSsAOZhjSlToK7WiceYramXFs+RrydbYtp31fLouiNC9yyXLYxUONy2Va2uSrZ",
-	"jh1SyPVWkWx8VMgugK0GIxqgBuAEj8IFLgIVXObOkeRqu1nfJF4TM3+dfIM1MGL/Ztudt4Mmy62/H0Vy",
-	"I1nBUbsSygXLr7mYspZsCglQFVh7c24E1aZDaSHHa9mB/zKUMW4NHt5jdb2EReUPY8JtHKVrt1z49l9u",
-	"BwAL2K8ZL9knS9q8+w37HOT9lm5WomSehmzf/aXHf7KPtR+kbXjg7PntCWzf1pwZo6TNbfoBn2wv/OBD",
-	"j7TYOUn7laSmrdFZAyoYLcUZ3aR60qEVKR/e0enDzlFZwexK+6T9KlyEfOODu9N4wwj5tI2B6NNLMULY",
-	"YPos+yJfh35lycqp9bvsI0ns3CgvWIUuu8KW3ehJakXuDVjlDRbHaNgCZSWjZN/hivJPQFUVd1I+3JRF",
-	"49xa8TyyT44+dnHLGP1vr24LDx2kDGc9oCH7DKZg8zlp32FNy3vWge5uDM+nNFc9L5ky+lN60YBcfOep",
-	"RWZic73tRfCEaiDVupy519WMUoTEjujlwipi1nTWlhOnXp8a1fdJdiscDjojEztD5p8oUc2/4HSaf4T9",
-	"ZKnMjHBAv9Rd4Lkh5z4r2/GVZV4/xgJmNgkjI3crjX3Dmx7KFCBNW0byFRoWrnA0VibokxE0ags0xbND",
-	"y0UoKenr+vYO9ztWAEMt0T+KbaHTEmlgVZxMzqY8Z0AwU4XqVYva7wDqPYXa+lBIUtZb01LsYTxzVZRh",
-	"pbkiy1Le0btiYwtuaVuN3tmU24ZVXMu8T86Fy48GFxAgijw39u9XlmH9TCC+9R7RlrRUAvYr6PDxXs1i",
-	"SyRh2HhdNZLJTph7zbcuw7Z1kcosBNm6ra9t6zqx/KxPwrbGsH1RJnXnJkNtMNX80d479ZJl04f6ddAR",
-	"UticSLRnLzRRL7k+NY6mGtTrUgyr3IxWoj3YR0sA+2O5Su/mRZYNh0zJJZDy6CfJn2W5EqxTv/D6sMzC",
-	"ggr9jarcf0/uzccuLtfvWhSGRDJ/aHuSoWc6Qt9iVMVzpSjvj6aY/8jQsx7BawAA9Lx+XdM3qCmTkOZN",
-	"vQeHuhQsdNyCHEO/T8jk/5gE7mexIdM5LelUs1Ilx9QYUNoDVdqF3uugk6ehyIABRWo9W1ygXYRqy3sc",
-	"evldOixVlwp7RAH6P1JUQXG41F4U4ZroIc0e1mIwmxXWKsn9ZR1XDXe8K9Bin8oQtUDuNviPTjMFV/Op",
-	"j3scuILJ8JvXoyrBnTsXE807ReG2UXK/tx70Oyo7aXe73WJNWzPUu27ambVcGlwGY2PgBjX/wk05OSGT",
-	"O+7rEq8E/gdS5uIcAbsORDCRkXkd1SvxbKBoTCWzGehUy4YS48jsHNfzwGRKTNl2XJvUJlY2Nv4zT5V7",
-	"mJiWwOoyb5t/2JpuE+SYzqmmd1QxyzPtwvgLmjOb7XO3IXMqGkY1sx7M9BXWRCMKuYDasujtwlL+m5Ki",
-	"P6Jrh0zpAiDqQFgBPvLuw3BZlGYkx46nG/eWY1cGdFVc2yaKe9mi0iLEGoKdeYL1vHEjYgB64lVh2Kb4",
-	"x1DDFUEbyj82qZilzzy7DZRIuy05TLBtxGP6n33Nk8HVeRwqcoSnRhcws2brTKzpZn+WKPfcfHgQ4zPT",
-	"UtJc0ZS06cg+FORWQrEX7Ks+XZVKli0Ym5r5iYw+QBtNkcgQ3L1cL2C5mBkx8jZBXGG0ceeDkEXOHFmj",
-	"CkXskNszHeNM80OMkQEt5A5h6g6O7EDKPstbW53MaGj7zatnyYSyOkYy+2k7CyOK3bUDRYQoXhLjO3h3",
-	"PbwYfzm/+PL5/OLs8vMxhoADbSoASm3wLMqHmvHS+lLcWkONFofEKXio2Q2q/q3A8nvOSeWU+DXd2Jp8",
-	"2/C7OABZjSZuj+PsZjQYn19exCOBYDVua6yG48HY3lXfJ8O4bPCd1HOLlrVDXzCqViXLyUoUTCnv/uy7",
-	"pyZA+IoG5Zor1kSs/F8EMo3wCdZcxjtwd4R0/z5BY25ig4I2N3i2KopqzB5+r3Nh1zeVBYEVXGm4CxcW",
-	"6CVLopgmEx9Cm9SqN9bN6i42X4uckRcKAHdMh/gbK2X0oeeKHPv9cJSqU15I6zD3rjeyWCkXSwDLwuMR",
-	"Yq5f1SdHRApyNRx9Gf7L6YfBxU/DzNLXosjgCygWrFmxqVQ9/+H7t+3OQ/tQdXsh6aLh2zLSiiu4spCh",
-	"NmKs9lS2UW3geOR9MkDhPqcKedntTQgapkvtzI6Ojm4FnpQTI00XsrTTXF2CjEwwcN4vqNJgqFnpo6TP",
-	"6o+qhNjDFxV2sN+CEs5Kb5eRbBDEzwMW8Duu10vdRF6WkMF4PDp/dzMeolR5YBvP+Obai+V2qPbqJgEI",
-	"vYx8osKig0D8AyXYLVAmwLfcxkQ2ZRBcZsXwqohLaLz57ntb9JwrwnNzdUBC690GsFLXHwav3nz3Pc7e",
-	"bnRlB8V8G8fgJ/B16sjKmWZRtQ+uoqx88jqLb0OfGKgJg1SlJbXmqnAvyTKDUpJmP5pfUWjfCiz1ZOeF",
-	"EgW98yPHo/un7ysn+XV2EAKjo0MvVe7a7AZYTWXhYbAx5hLM4CKSXVgv0yUSZUTbsEWg5eXiTn5tcKJa",
-	"FW3j/aG+7l3vf/9l8Opf6au//Wr/9+jVj1/6r379+1H2/Zvf/unZcCUH3Nd4/apInLm6QRYzja7mnFDi",
-	"ijp4ihJQ6ri6FQiSMG/mdKOyqkyz8gfiyxvLT0pLSLm7p1zYrWfUQi9A4QFLWVTdU6/fPtPdkEDSbJ+l",
-	"GS3JHZtzkcMBn4IpV6+kM4M4875KQzWN15wN8+atqF4URx7AiLbwQuZmI6KAKixnDHobKoo23hJ8UZ+v",
-	"74/e/rDnPk0jhnZI6U8rpc3dX83djdkPqvLviflGFajS9g4HfT/a4Oak7rMCwn4NC2fhyjifWaDmeY1c",
-	"irdixoBl1JcTAj3GpiG4IujA44MRSFXfue1V/Q7Iq47S0eGyEv7mJZPLoiIWufaUAFgsCUro1hb37ZPW",
-	"NoHzakkqYPEOGNT0FerBaB1DKpZfhyh/dVYvnxOAzh7ZToS8FfbWB6bxbEufA69cgFih8tUn6PLYejgu",
-	"ueNeqbjyuocbPfJtO9tbrkWAs8ShAc3oov+MikkEntt7KKunT81tEYNq4ReXtj2Vy5iqBa5k+7EMGbOP",
-	"+kdHrzGefCvcXWPUYwagmAUtVJ+cR/AXpwFvCCQvEjO8LL7ltkhlqho+du1WYO5CrOZHUrpm8Qda/UgC",
-	"7CLZPxRi2M4J8t1RRn78ztjSP/6Yxd4PW/S3doMBwUSoVeUryIEaVTHYXhLY2Gycjo1BxBeM3DG9xnov",
-	"WCTU8RzU7FEQ0xFFU1xIFLIHjjwFRWjKXsfVO7pqxrKvdKqLDQZ4twT+D0fPNjcxnrNlGlQN2Zn0+8Uj",
-	"O8YYmJebQFAQWau1UvJ4YWSWDdTcfoyWBTf3qmA1D9+tsBG1JtNyFwR1Z6V8VMqVLldYwgZOZbi5MjLX",
-	"emm2vflftS0AmyTg7wRxfYoT6PmwsS0EuLPxEgrSERyuikXoXfMgvUPZIhT94EKihZK3At0bEyuLJghC",
-	"dXRBTMT+5XCuLYsd1ByxGpjftEpKEWqNcgX1atxmvBXukG8ZFs/pdzocMRwDPQ7GMlRgxs0i1Czz6eVN",
-	"bB0CLxlykoX7AFYLruITOFx1kzJ6qRYk8DvkhBzdiuR1+ULq8RaU+pnNmSegg5NQ31YQtg4QYA/lRhw3",
-	"eEFEldbrYOXzUBhrN6Kmzv1JVZhyIQj3SAZXhS0dEcLvtQzUgyFkzzyubSm9SxtqkssI/S/kmkxqvsRJ",
-	"wkn/Qr74NB4ohSlujLHaet3TFEAoz/fnlmOUPh9YQtgI6tJU/buaKHAAdWiAoez6BOYdKHtdBcRR18Jn",
-	"EupdvG+Mm6OBw5UUGEJXEF7rk+FfV7QwCt3EGFeTzIY4ycRXJZl0qHRqP9+2SMNCPh6wdGrq6QR2ZsxC",
-	"KZAKKW1XvINsP5gdRVyC16LgC0eghfGzFjVc4sK68SrHnwxz4red2+GZPR9huhvPmJyuHBFRBxTDCBn7",
-	"Q/yIPLClNorfjBcp9MJ/I7js8OuyoMKDnJ5Qb8k8e62tOrKXkQ2fhHiGpqk8/c/zTZpkuT3RhHn04gAS",
-	"iCWNpFfwm2lX/9YTqwSueMb0FgWEkMhMYe6h9z5B30FXb0Vcf2dtC51CjoorZSNnzitfYmzW9qSGDniu",
-	"7O6WvBOwY7hoYp7wORt+9mMaCrvaTbsxxjpv78b0fTZ2Xps6BWJuTzv4Qyrq7o6rq7E1H9+utwSQyaaN",
-	"pGNmkDqi5iQkrEHUiCsoDRQQkWoC4EsI2O6HeUE/mmb2g89ETwLONAsQrW98RNVqBTVQHp0+zHhRNF/E",
-	"6CbBuLuxc9GNBVEmOFEuykQ12l5K86Ko0KtndV+MYOtgsRn13xygOV1CPV3r9Qbz2ZVZsCA6ALjKlaYR",
-	"g2C1aAjioLX0H0d7OxjjZkpuRXxg647QnSQUHh1ZQznfro6O/jQNMwT/zf5v/DP7yqZYD4/n+MPk2MYR",
-	"vfDxJSRcFA5rSsWlohWWio6mlX2dsiWgj6Ri5n+oJpN4RSd2NeAe9vUco2WLlLpvVKhe6rWqyllRbElL",
-	"s7kAwg3Ffp2jIoLVIMYx7LmsNvsxk0zgO4miHCqV0GqOJuVFsmh1xeQ0X0hR/IexC2LrmzlfDJQ9s9Ut",
-	"ze7WEmOTSaRnQe/3BmGjCeYqPizLkpn58pu3eWbAB4gID2ypn/bW7yuCi4kRjenXUAc3rBXURASqvdV0",
-	"yljIvnbEqTnPG4v2wqe65BGbl0YrMWi4uOt980dkKhcLrnWXEu0F1eyslA0F+RxSYHdcPEIkFVI+vDIH",
-	"DXYQpLa5QGtGqIqMFxURsslVOWVkJlfiEOXeDOEjVfqDXDXbgSXliuUuOoxVjuWqbBH13xLp6JYJI4V+",
-	"Q5nzk1ux3ZasIQgi12poA7pHKs71rrMg5QMX9+/o9GFsa7ktS2YNmT2JEi6VpSoi228iwb427de95/mA",
-	"EtN7KkxbliUr4IKoblH1MalTON26kSvsuZm9WjBU/bqjr+o5kiFg0E+oxbwqni0v42UzMq6Qc6LBKlSN",
-	"AiWirwYxZ5mzuzuX6skfHe+yKBsk7Z16NBKHL5gNuqN3iKDK+3z5I3ucViVTq8IXfYEEbugNKKhS/Jd6",
-	"rwRbM9VcHC/OeFExLZ6RuAEj9+YI7gVeEp4rR6hYsplNpkc2F1v/qq1LBJawc/0nSiBsYhQlx+3HFaFk",
-	"RovCCPiq7gL4Wa6Sysvv5p+DeGJ7qWDP7LV5a4/r/vdx/pFBUVg0Ghq5oE0Xcs1KcmfUg4bqJ51Zj+3I",
-	"P0qa75XOXf2NVuBtp1A5EePXyZ+ZfTT5AF1YFqmktzbi1Vp3qLudBDilIuyr9SJg5ecDthzVe7c1WK0h",
-	"NYJbroaqsdmBqLE76aJ9paGcGKSN71W6MB5RroQwqmXr3kLj7zZpdNqUiikrCou5oVENeUDmNBlD3eRy",
-	"SyUK2SX2Cyn7HFHSmKIH7BiHJ29HxWZ2vaON3SuyrThRGgwxI7mNTW8McVkG96vzLlRnHD07XJF1KXGB",
-	"t+V4G3916LZ3WreXnCmVFb+aVeQQZPr6iQyLF0mfmNco7P/d4uUjV6nivIVMmfgXEqnJoC6i9aD5Ix4I",
-	"9EummQB7YkE3ePItU0aUk6MDfs00UPNfWPnlXutWure7omxF7Z4LsZN2XNvH23N5eTE8Nia+W9M+OTv/",
-	"aXg9Po7r5KGVHVfSi9xrGeohWM0HloWZ+5IMB6cfsBX/dvAjrNSKFv1bcY3FZBShy2WxqZYsNX3rZT3s",
-	"Ty/rmQb3FYrw6TL92sjbFI3wL2OlKD99jSYG3GJJz52vfukypSo7zvLkudsPb8MDJNoydGzf3nJjqG8f",
-	"10QWBrN7L41aFcupHeSkXdFwW6N/2EHH2p+3VAX8fQpBn1wAg4tNl9UrX9DAWgV/+v57yKWx/UHj5mkJ",
-	"7lrum+GWBR3+C+b4aVfof6MVioa6e7F8KLkWi7+5uDi/+Ok4KvIy44IrMDbOQOiGJP0SAiXbcZA+OR1c",
-	"nA4/fhyeHQcuAqQfNzNzPb68uhqeHUOW9q3ARAoaByE8VacF44YoMbibEc/RJ1iE5zjONAmRBouEqVaT",
-	"xuEZ6YxC2ne0l/Vst3YU9/EzWEFTdyxeEvJKdsCijyHr5J5lhD3y3Fw1WJxxzqdzKPyKVc8htGO2mgem",
-	"axlj020evH1s7MpiVoNcRuWzxo4CnK4NKmFty1QZErNjd8ZcIO/bo2jX3pYKxTyNaYATgQw4V1Jpo2R+",
-	"o8i0kNOHWr6bMIOugMv+9Pq7P31fRXx+32BwVZKHtzIcW2QJVwGcaeo9t04pRZtP52HOE3lFvnSwrzCF",
-	"kGgn9WbaBtNQO4fn5zS3R+oPc5rfCvtw5gLqNrgRK/Gmh4iwEPkfM58wQxfmL76MWEai4hoYkJMrHRWy",
-	"uRVY30mWJcNyjbeCg/Hgm/M0GRM/iZP6ihqlFISkUbMssx/gMrapMWyVRXUr/ARVz/Xp5Wg0/GiTVswJ",
-	"9quaOMT7iurWEwo61O2yAuLalw7bYR+7HV/lV3aYrucABcCWCkSJCxt7tmLCieuGwH0Xk8F1L6lSDjF0",
-	"EFNPun48srgjUTwsxL54aaNfqk8uYpQCgsXdlWPTWnH3uVhxR600iqx0fLMxEF4dO27vPRHe/pNCcE8N",
-	"wHFxP+n/9woCqkKumdIfW8IA7OOO/NvHBXHLHRDUtw2OOlRoCm804ue01LTovBVreiE2UqFhtju1emar",
-	"W6hJcRx3V+7bFiFz2vSIzZrjoaqRe7RgMz0opGgAnHm63kgEORIxq6F7MJu9dzf9vXu+AYV6KcxtqstN",
-	"cB/AFpM11FxcwTdDv33F5+DBFY6Ktwue1c3Ub63Aq1k0ganFv3b5aJ1UXXOT0IjooL+Dk/ckUKwUXFnT",
-	"w2hKuuSQl9cnQ6FLziwb5kRIPcFHkRBipm+FXOkMUhBBQQ4cCOYxRRTdJHXZqJBYxen1jETA1TKtL/kZ",
-	"IfXg9xmQkHr4u41p5Gt7vdA3ypf9QCuNczuhc7+yec2mJdMjqQ/hZpePrCzoMpUhZDN3Ggw7y3uLKhgt",
-	"lCSK3wuX+q4jIlTo3gk5Inkpl5ii0sDb1YZoJHUxXDN9s+w48KllPqsm5e1e4qwHXIqXoth0TcRiC4vA",
-	"j7fUd2/3k20cxtGxpEqtZZlvffH76qtvnm2ItUtliilZOGyPIPLdSt4wUSqyt+lG5+Pz08HHXtb7PBhZ",
-	"t835xfvLlkWXQ5WJTieK34vzRK6GXDKRCunEjhdzCsy9DnlRybi7NcL3UvxhL67c05CsrVfLC8ZylgbD",
-	"O7ON0NwcIaVLqmVJNkyne4In9lzsAu9yY5sWBQFYItJaGMue50QxpYCYt9wioW7KQvIfzHAuq0NKbgqY",
-	"hI9cpCpmfl3ykqlORXJSbACDOzDzgWnW8r48CLlG8oLl6q7gU3Iz+pgFYk5CIe9gf8KA+V4WdbR5iFfR",
-	"rqhXcCaXSybOz8ipFIJNvRunrOVPVK32dKHWlGL81TPh3q20lmk28eTMoYIX3oRamgpY0fWqFFHhcIgc",
-	"0Xuw9QGVCshTLfdPoRUd5vvp2SvSCZ3PjnjI+X0SquXOCv6uUCNdO81drZbLkinVxFFs39pu9sw2hzVK",
-	"fZs2rBuatbRy1pxBr8oDW+qDnB8NmI7PxjLZcuKDv2lzEKoj9ZvagSbB9BOFa42jLdkUCspaZiQm8u4Y",
-	"vcQoLdQassFs+oP3qlrvJrjPjZ2GKbDedyZN3yLCiPbR9g5gk1awPcDO7ywcsQ8REvyRK8VyCAX5LedT",
-	"etLJg4wqVEMTP+HMTvcTm+BKj8ILiCQpdSdx3wp7Yr/lgSfhaO2oxaxf+iyu0qWV7R6lfnMyi+9ref8d",
-	"UFcOX2k4t4eWcNtdXszKfLuV3M6PdoCXxgHpEy1bkKpNiJ5q1bIwxB03zDMRtFdk2F6O9vjOacPvUcG5",
-	"3DNjntl7CSgsti8lS3UU4WBcB83GIpgrZUvEYM4eE7cCP4Mb0GbQhrNtITQD34+ZC1p6wFitD9DRwKeT",
-	"4BNvuh3ScXTtGP4hv8wWiaymmrpR4i1yYo4y0pyA36jboXqCXK7XTed/XTFCF44xWzmEUcVdKUMYtItN",
-	"GATzHvaq55XUqfscY/rCaoVKZz4euD4Q/WAlBi7Fr7tdLW5W+9GRbmMgYqz+W/e6NRXhP54j3cRpsi+W",
-	"ceL6iqipAVSzPAwbDfkmlXy2N2+xwP9BpCN7638Ad5feSolA6P9XuuCiSb22GM9Bw6AubfU4RwcQwLqH",
-	"YHTxWzFg8Qko312Kh6IbT5WgXPoPGTnOwYwwNaUYlkfWQsz9Y49MbNdOyTARxjwGHD8HjLx9Fkt1gruc",
-	"i9wnpOzOuAj3SqdFxy1tGalpdLkhNtRJtxNvcEA5Sls5sGvGie/iE/YK9rCBeo9GXT5O2DRZxWWAQ7F5",
-	"ps66UZnnxfT3qX/IWltd1g8JA2vUKntCUx6XvY3aHvifaqcusQOSM16pzhNSSuys7pefhyEdmzSZzzaV",
-	"2/yeef5u25vUNkRF5W4TE8y9mLryYuqAGzY+0W7gcn3AsGsbq0FPCIs8qoy4S8zT9txTVgaVn8NfZ7Kc",
-	"sj4BoqI7ds+xdgJFtA6y3xMpiJILRtaMPSAbPtaHQ1hcBfx/K/7mjy9wWfo5vOePTBBX7CiUYLBtuJp+",
-	"jArAInm247gjXAVaBkB9WbloOw7XCnSOKrKwHCy2fXPLLFfgulnTMj+xxdrkFNw2es2nth5etclAVhGY",
-	"6Gs2kateFDh+G/lyk/UimsuCRUMPnDJv3hwfHYFpFpViOHr15te/HL368dfjvxy9+g7/+U9JZDdfsH9N",
-	"ohLeYcUPcI9aVep8cDEgrvhi6MFwZSbg23esLLjYZpLcq/m7bZTyLWNJc4RhhTq6UG0GBRzYTxDgw1Tj",
-	"VVHA9UD+8Ony4mzw5z9aSLPYkIKZCSJTqqrMWy6ac31z0ct6ny7N/x/fDHtZ7zNAbccfbnpZ7/3ovJf1",
-	"rgfjJOY2XBr/DON1gdb9bIlbgBi3ItHE+ESh+uZqa0pE8uKJpkQDKHsyOB2f/zKcxFIkI5Obq9PLT+cX",
-	"P03IGgl+MjK5GlyPJ84LmUWcJbNVicUR3YmzOHWw8M2SpxysXMVf8SrBWjohXUVhYjd7Wc+908t6pkP7",
-	"AnZ+Jq+tP+dJk2iVje2srE5JgN4HdzgcH5vYcdFYtXa7p6ahLn46/gyEbQexQXfno4MU8ZbcE/hshepM",
-	"haiuT/Ozs5Wc6IJOHwbLZUL6EfiN0OXS+eOcz2opAduQKps4p0KwIjl/c6reST2WD0ykuTnmVF3ze8HF",
-	"PaI2mqNJTuO1ab8QXmtI5IYwPFYrVVe0iYHMnB2Pal8uv1HEv/fI9caLe4h0ItkrRH8VKx9Z+U0cCU36",
-	"/fW8ZDRXu4mg/KiwQBRXauUIvSnBFk4AyUWgCtcMKQ+Q0OAJhMN1cIJdwuqCJVYnMbe7dtjBLuIru9sI",
-	"JXfSOor91qwQDmsJ83gz+uimUEzlAnyqriT1IrgKmLkoClxKxsuIAqIGLY82bYIpH3bLO6nJjWIluRys",
-	"9JzA8xmZfJVf717957//x6Sml/zpBcE00RFMUNTij2Z/R2XNT49ev/nT2+++/+cffvQJRVgc2ZLZ/Y8D",
-	"9Cq1fZQbGcLDRNotRvA1rAwELvjkkT9pc2CR4w95H8xG0ZJMvlVmA30bb+Bv/+7EG89/m6QG/GxLVJEG",
-	"uyIXuPWbZENWS0CFqCu/F1SvStCazR8aUlW4sIcF++ICFWhcgM2EUeWcbk5w7lzxaPsCWiQvIXb8edsl",
-	"TYY51weEmvZfacbQczI2s9a3sTEd682qLEB9BAOyi7CotBs7nWywfKOeLCT+sU9/t8kAkxgAz/WzL2R8",
-	"43c8pLvu4uTKe+LwFgguN/nJjesznupQS/SzCab2OgtPo2dte0BgvGQiZ2LKOxD1nLmXNsmQCpoHCT0J",
-	"2SDh0qVCVzwvRoa4lC1Xw8fVT6B3RmXxETsjiKw04Qvnt7f10aZzKRXrk8/VHDCuCF3TTbb1SUdPwKe0",
-	"vZtPrvSd/Lpvki7hqTDTnsjuaZlr7fiE3LfC57cw2Yzmm2aVEula/e5AUg2LWemTybfw+t8m6L6g1tfx",
-	"5ujIjgHCSqcFnz58kCvlGErTSrad//MmGuJSTpGa1chc/FIjt3ar9I0wKRZ/1MUYjGAZu22sMKwYfxG+",
-	"iAfFLUTtJCaFgPe0p/h7xlHoHSNZEXbGCcGEzbWPiqiFT926QQDLUC2/Jp4BUfY00sUdqKkdfIweHrOb",
-	"qeZ6ozRbfOBKy3LTFPVt9olaludZ5JlVmi075OZpFucX7PbNmoc7hMxhaNeaLdsSksWdcV9rnjRoeTuh",
-	"E3KUqphbougCKpk5Bh8hncjG1PdAgVVLW9uRsoh8u/c+SdtmLXoZXWP8ES4lnB7OTtwmAi2NiM1ZwYHW",
-	"7YD4pyxypvTOYduKgpDABU+7/OUTchSmHin961nKrQZavej2UNX4Zz8keej9Rebkv1/6OSvyFlmE+HRi",
-	"Kkb2l4jqkJp5P4RO1lYI62ZRXMsFg/SG9VwuKswNM9xf1d38wEUee/xXCoqHaEbN4StlwZLO/YOyXGoH",
-	"HD5tm/q1Ta6VnY9uqSFjM5JuUziw9UHlLK6Pa51e6JAhAyitWi28ahcd40Pa8n/ykkygcusEwy5W4aEE",
-	"68UROUMuFXUCtB9V7iblGr5jkMOlJVhCC4bckX+YLLhgkz/2ycCts2neYkkYPp6KyGFp1O3d+xOWTLXn",
-	"uCGJIatUfTGj9ciiaUH5gowvT6/PL75cnp+dfvlpdHlzdf3l9OPg/JOjPHXdD4MCo9+Wqn2hZEH70cTl",
-	"8GpBeeGqSzJ1AuGwqIwJBBEbe9YiJaxSmSZh2LSDFpr5UQegCKuV27bZGaMScuDIiWA/8UZKLtEzl39L",
-	"YgT3iAacljHKq9YhKHjLy4c0IaDdMR94nicdreUKoG4T+9wEjjcW2Tf/YTOc0XJ3SgYcEloU4J830hUT",
-	"bqQmijFX0Q/wTKaHJ3ECEygOaVMHR9O68KSZq4TpVoGaJw3JwNkJinnONUMq+8549pcFpwe7CGcmpS+6",
-	"de8QAqhuj8Mmfacs+K3NVofNeuBWx9KYjQyDVpfsnn9CbVIaxoxgh1RIpF2OMVeeCqY9r3QZcFstyI5Z",
-	"7nBe7eOWLmTpxh++md45lWk8DFZm5qhaqrTi9RNkWdCp16itDP9GGYVju2Sp0aS+UaSgG7lKFS5NIsY9",
-	"cKIBy+hLfR9F/9emLqQtonzm2r/uUG7rIOqRqKZk6zrZ790b2xWyK3X8I+AaGXgqTWfohMK2RM3lGojY",
-	"wKxEqG4/qca+DwUw204LXCooM9sN7yf7ghnddg/cr507MIhZ2ep6yKHFcZ0J0m5kn/Eo/Gxe2l67sT0N",
-	"Gd5VPpTigyPknglW8mkNkRjPEWhDm378ofaDKegdK1SzMNg3bXhFxG9EitP2rbCnN1agtayJPGxdCfkJ",
-	"q73g4hdZrLz5+BKFoIXc2qFvn9RpMOCec8/b0ucNFTyiWdnlFOn8OV5UZ/3HH59pwmOMUmWDPdd8lbYi",
-	"f1m0SId6jmL+Ea6qnVwKCKtfWxNb7OlDsmr/y9SuP7h4PBg99eLwSFoa34RkpcA9YoxN2LwhfQEvUVcO",
-	"wyk8MOz+P0at+OHvUCHeW+lp76q7x6I6QnfWkoSafApuPZxTOyiwQFeq5u9tMtR31h1/mdrgCcVa6RGU",
-	"/tlZFgjAVhqAzk3hpwbdtp2jme2u9edY6l11Wu9Xz3wgChmU0tbMTjsqbT1tlQ/kylFLqLDcyqI1EvaT",
-	"WkqhGthEADMD8CYHNYSA0zcKOtJYIGKlTq2+vd3kh/H4iuBDnoLh+tP4ikxlXrP74qiA/XL0ycjjHtXh",
-	"rbkmbKlTQag2c6H7ZHI2/Hj+y3A0PJvYUwssnQqmxzm6by5+vrj8fNHLev7pXtYbDcejPwPAfXQ5Hn+0",
-	"f3t/cw3/+unyYph0h1dO7/6zhk9ftKrnFpquvlgpIBy2+687z1Xa0dUt6zU6pYdXfPN4pBemgDmAcWjO",
-	"RYP8YSL3kT2EAr5IYFkW+6uvSCx0Z8T7zrqfK0ialBbrQskCsiQOzMGqhLIlCFKYrCpPQ1jDxoV/juRr",
-	"3EEvlnp9I3IZ7qJawjWAM9vWW2dIaX9AwqhN5Nqd2T0FZcACepYrDTxNnUO89TRON8Ko/6E/yflSKZDC",
-	"AefZlRNIw/E9K18KyX8VcegdXGUTUKwNFdUbAmKhCP5KBZL/Ui76L3bwHS/bzsO/xaj93EwzL8MlU6Mg",
-	"tJLG74vqUlf5YsIYmvZoK4xundJl1448kO+x/WKneTPqs9I03ucQtXC2X07SqhUtnLM4xRloqeN3lD3a",
-	"opXY2o0p5oacU3GhdgW7Zuz/Ye/rlhu5sTRfBaG9cPcui6Uql71jKeZCluSxputvJdmO2aa3E2KCIkZJ",
-	"gJ1AisWecMQ8zTzYPMkGzjn4STKTTEpJVZVdV90uJRNI4ODg/H7fwhMwvzzEUQLtdL239Ltf/1djM+n8",
-	"u2/ethTMfPeNnbIYmFkB9Gc4P3AEQuavy5gr6x6Xr2ntf6Y00Gr9A3I5eGNHqhv9gVUqh8prJ4DrHtdj",
-	"rR692ABqKSPfPuVOm/OgIUzXYLvVsvzoQzptDQ5KBnCYWURUIHB7voaTmXbe8XLc0rn190qUy9rqfWX8",
-	"0LHGPYNeuH9OiF/yUXV4+PJbPp//MyCMm8znenyLOG6FL/9mCINhmg1RKFjJt9TigrdphDDEzLS+qDvf",
-	"CxusRlq0MDe/Zbj/2/S3k9Z6urYZMjNRxd926Ap44EYGb9954ZACRPa/8m4lMPRPzfm3dHvq/TZbKvrr",
-	"a9m2UH24eqAeHu7kUQZlfRaryc8+yE8RNO3kRt+LDTcFVroQ0DrUXiy4DISOoahprGc37i7BliTCpjtm",
-	"h6u8RuvXir+QL0N58HqUhyBrzUIix2iS4WV6Mhk2Q3FusorvhbJv+IeTW7GxRpPieL5WkysEGEo6ENFP",
-	"1EVeBx/KpRnzMq9hNqUwpPceTb5B8cLfBquEWZ5ZCjyZQbSgk4RdUpXUuUOBRO7cDdpksiDEOXYA/dQM",
-	"2Aj/jNGpzZDpPACmU3+gB07nj2XmmXJzWkih7Kk7MyCvont7csNTgueiDGz/DZBP7k8hABhMY4Y/xJZG",
-	"WSJBFK5GDICEfVlvMF5Z/KnghZ123MIf8WH4WZG37NVbnZKWw6qHowyFVNARVC+/KsVYyHtnypg7glPk",
-	"bO7+3HvzgM9sd85nw71xqhV1niWrmmJ3tdpQcwH44WabJZXW+yWFq7ExqMZX3QSILoywHb/sPT782+Dg",
-	"75UU9kddlVuP8f+JT7rbhlvx3nPXNQf01/l9MAT/flO0nfQwfXYuxuVybn239sALP5LL4OtW6nGO6FwI",
-	"BT91qu1OQPB+Jo2R6tZZl1DWi9dKzmf8NmlmQYCdMVdAqeaZmRFvMUsOLTR3Ut8hQrdA8Z1HsL+V9wKb",
-	"QAcjRb/z5Yi1nseM8VsuFdi8KPex9zTzXaKNP0wrEcn0HKmxVpNCju2QncGt5+avhMixvYJyIClAaEqm",
-	"RLRXG1OqHgeCUHl0lbYgdBCCh4DnlsWPug0Zb6oNIqrNdeyw+eny9TEpFuTAIdXIzoPlzuv5u3kNPGDY",
-	"Z2RlcLDgpdu3Rh1AYLJ8PBZz4D2tYMLzUt/wm2JJ1EqWOq4uVOjAs5oAb6EDr/Nt/IMURX4O6bTf1qp/",
-	"H9SRvRIqao79BHeDOgz8ntYvwkHdDG0Ek4gUXFG3rsniqtJeVVh12zRYS41mW7gkN9jTJ4Qn0GBXV+M7",
-	"YTu3buHju/TnQqZz+T38rumGT5FB16+NnVrWcHLdr+SCG3uFab7W1sIEkNSbDTAmJ+pFIu6iNimWVj0r",
-	"+OvjmH7r21ODM/RbsWHbe4KzrmmirXDW62WqrVUSbypj+Rj8ZPavV+/etpap6oXapVR1B5SRJpt5w4zf",
-	"Y+O4yH1/QzANqZ3l+vUVm3KVmym/E8eMs3F898At3ZTPkXRkPIV71QeQ5qW85xZ4aaFb5v35G38fJDyq",
-	"awS1vQJ6PMohpniTLOk0htz6hXdqnD0z0yUCfmzwmgcjtcrtX83dgn8zODw8jE2CHAsfQjlD6L8Brn4W",
-	"XzhcccOh1oh2mUkzUi8PYRQwMVIKmEO0RVYKinbgFw2ihBvR3Q/fxM+1wS8fsjed/XJ2SbJLtvyd0gvf",
-	"y3OzZBwM01thGS+K4JNP9QJASTX1PPqVefnNdy+7kDSnfj9941/XSnLPcbqb/H+EupfjaVsI4GhFXaUx",
-	"U2fMelLqkfINj2DjViqXSO9AoD3Z5fnVu9c/n59lA2/GOq8++EPg9fs5gY/oofdoBEJ6mBlR3Asn2zXm",
-	"QudLfWWA51BOlu/UJf4ow9oc5k6x/7q0QXRleN/KlxJwl2Kk/GMo8SvgO/gTXpbOF5AKGSpR4B8UOIl9",
-	"Kl9v79vqrpTIOelYH/3q8Ltvm0J99YZXBEm2U6LtxJjNkIGVh6vsA27Og5PWiGICp6cUE18f16Hm+sGK",
-	"uI8oQNQhq58fn/NKOuAuEcTFsL2kuNEsfGBGcyX60IX8oi3gh9qOdg037GhLoGKwcrAQgY4tdHmH1/Ks",
-	"hsfuz129K/6BqFFdAyIYCUnsuD5jIqs8GyQKcyR01AoJ+532L0OLur6FfUgC25oVcibt6qXKXqRXKqpq",
-	"aTB68JXB3wyYKOCWbW7tr92628iZd4Bpcy6bqR19Z3BdWa5yXubsFy8Vhi+PWLaYGjH+G4Y4brgR376q",
-	"22WVwgjvum3Wo2W2U/CjLi7rYZCwNC8aTQvYGq8QvBW3eYe+bdYQSVjFM8u1bsqJYlNr5wDhYu3cAAZl",
-	"QjCjJ1ivDCuBzaQy0hfqkmXwl2zgifDhad+6s/osnr5svTf6cF9kmWl8YYPL9kBAuG3Omsil/Z36ag/H",
-	"Y6MOUo8G1nSEu0GxbfSbfLUxU2IRATxtXVnWHZCoFb94Hk/reTRt1vCPaxBfTKKr3nqwDPLosxNKMSD9",
-	"i74XHmbSao+6OVKwVmKAcXFdYlg8TUo4V8nnHHwObi5KyI6gHwiDREUXvH6pxkWVA0RdLtUtJFFmwYHf",
-	"m63+xfD+/RrecBs/qcn9ORjWD79xa9URAGHyUNN5V5vY7+SnZQ1vN4C3r2/E9EUDuIbqu2bc7gbE2wlc",
-	"JzFe74WyLVnEKZ/PhTJ4GeBlf9QYnTOAk42hNh+kg9BceLhSoPMhSFdjpfjL23e/vD4/+xfqwcK4Hfzf",
-	"d+/P356fbeOnoDb+S4+5uB0wBX8B2Zt6Ecp2zP8JQLbreJMNGaVbpTWhNoUbZrRbIONh8huQM7UyYlxZ",
-	"eS9+4LKoyqaanaBrACqoBLh4KqAKOYxcYltI7KrbbG5uq1x7N2GZnkyyI7bYXsOWcAIsalTUucyHbem7",
-	"882Nl9DTQIc2dF/i14n8GGh7IylqrPKhFDZZIeNC8FLkYJmiibN5OjuRF0tin2pYuLlQ2RGDJxomGZMd",
-	"YbN25Ete4Z7Rd9kRy6skTIxFW8oOVnEws3qpTDZk2VQUeXa0rVrKfxXi1o1lOa6kZTel4HcCWGjdn1tq",
-	"r+rCyaDdnheEvOyF+tgNVeqbWNw1KfVspCBXazU8jTaGO2TU44k0uHYqzdDLaxA+AN1HtyoV2Dofjr47",
-	"wJozzPq7P+nJpKO2+aHQi+58OInCaWGPdrJDu7FIwHGHLBGqRUxtf7C0YDO+ZLeakd/+gJS152lpUkcb",
-	"Lo2/rMBJ4rU+OKDQTcdVbINe6a64+2h78eXLe+t8qRfItbS804FZoQZog/OUeWNloFTzym50Mrf4lNeR",
-	"dzNYe6stsPHDmhENr5POilQZHMPxlXlgegb+GjCZtboViAKd/qClH8NN5yJ86JYiV3wcPd7I/75bReuG",
-	"Rgda8JVpNQoB5BdPddVqbMUcZOXhNDDrORPcVKXPGwbwULwose0nXxeRXrGyfImMWcUF6Rf6qnlDoRw5",
-	"Vg2Jgqj8M0KrynDLI+IANWwgRGOjFCVAW13gtR4HoNUPhNJm4OYbOE35hgqQ0CHGiJj12C3p2U+XJ9cX",
-	"797GHYWgHf6EijaYdaooC+AxmRNKPLMPwJiuYxStA8+sz6i5GQFgc352otEC/I/jQM04MeW6XySQM13K",
-	"ixuxedYnswKss4LxBy3DCj3SDKQ5OyYTC475gHECxnFPhI0ash8I8cLJtWflRJwdaYgKTNoHYGzfNy/b",
-	"Sbpobn6wE6lozGRRSAx6YNC1YbdSCP8V9LwBW8AFgydaGpZ5wc06bsh9OBANin99CcGSTGpOwsBjXoyr",
-	"Akrf0/l2Qj3aXebXUHdipGF7k34426mYrb5z/crBu7IqpV1eQfwWBjbC+ILjhvJM/CPmpG5KvTDu1s7+",
-	"9rcftbHP0AjLsGAGoh1wibofj7W+k8Jfi95ei/vH5/IvAtlemgmKTrADE0eel/q2RARijDwfHB3cOHeu",
-	"jG904x/89hvYPBPd/Dkn7y9qDUc1PqrKCKI1puHMcKRG6hn7XueS/Kh/vXr3dsAgMG4se8HeyO+H7Cd1",
-	"p/RC4UVkBmRuyEhSNQaK2ExVRZF5BlYs+kdSI8gi6XE1g1BBKUaK+RKVI1YIfi8Yp2vO3WJWQ1bF2U4e",
-	"kMpNE7xWIvNFj47lwnJZGPanyx9O2Xevvvnffz5GIrp7XjizyxknYGRpJZhQtly6aWeAg2QyWAvIJMDY",
-	"MMhr6eN+c37rpjfnxrAsmsVZCLKhg8cNy8bxL8FbGfOiGLILG/ucmVbuw4PD7wbwkVHn1dwIjD/CPC6w",
-	"wQen4r7u66+//s5N/qfrU4RjomJDJZVgE6JV4wXL5a0EGHcVurWIPWhKgQUMcQn83l+muhABo8xYmIfT",
-	"si//3zdfD5xaEXNUFIorTXrQzxosS7jjwfrMxVjO4hTc69/B0cT0AcbnhYLPomC6+CBN1JvYA33EXh2+",
-	"gl+/Jzl1LnLue5ZhxU8qO9Wl/AdI9hH7Hs4Ks2P1t//+z//Kjv1RJg4rHs45OOB4drFwDthVZEgd4Ka6",
-	"bZKGvTp8gU74q8OvSejBWNeFdxgUwxSFezX0h6DDXcixIFgqmbubfyKdkXNwMufjqXj2cngYFUfyb0DH",
-	"P5vxcnlwdHD+gY9tsURRA+M3SKvX9ZTCAtvGMA5W9DDwlB4dXHudFHouDl5QWkXxuTw4Ovh6+ALm4pxO",
-	"UJYErQxI+k2e2w/QPo+7LScTATFeXJpanezNkp28PRuwUsyhjwHdkZsle3eJiYJ4X42BXZy2Ao/mlYUI",
-	"MVf5SGXcG5YmGzLCh6HiQeQaWeoKzhK+KTa8UoEvHjOjkSEc/tMwRXuO82NKl0Au7qaJWxj29SI/ODoo",
-	"pLGBwH/OSz4TFnKbf20IayC7Qez/DP4l7FRiIMQXhWsF2rKjcIDjhaZ5zbnfCZ2+AYy72QeI83n+ThVL",
-	"z5Hb7eFIw9vp+cuq6Pzuk3iJdX69rnaYu2dx7PqDc3UvS61mmEDv9pMPEGvq/gWnuixFsdNHRxes4w9+",
-	"KPWs67PXuvOT4kPnZXkjVXcxMJCG676tSut/iLzr4z+pUvC8+3569JEOP6CAWocnX8uZtBCN8NiGcN5f",
-	"Hh5SBsVS6iox7J7/O2U1oqLYyn8NUUQwJlfUl0LDJ/JlDDFkRsnH5leHuT73Xam/1e4yZ1QFhUhtSqCc",
-	"neritwaAuVC9AsQsGtPPEEnoALDv0UnwyP9JHg5ioa19jVStg1QuN0uWydxkmKYrilQrZwgMk/ly+mp+",
-	"rbMBMwLM0Yybd5MMbXV3FwxqZCIL4UxaX9BOFi+38CSaVAmtTLjDQmyOF8BoVy/9vxNijg031MY01ZAZ",
-	"gmU7HimfcsSmTaFywLlUNRLE9IV465LdAPgqeibHR7QM8cKiR2CJVMttmLw3XIqUMv9e58t2KfGPSGGe",
-	"X4lCjP2l+tse5f37qrjzqI7rAh9aR3Og4fVtTlOu8gJSMZXKgWuoh2NwEtcNo0205Ny5BmPR6TD4kpiV",
-	"40CcyjL/7bmbMCYSambKFsVzcQZap/kkXSJSniFjJpV94ogNUVlMBKK0gZVDTgV4hWUI8h4x49m8oASE",
-	"j9FIhOjbYKS8Z4mWr49s8xl2osDbkMkqJON0bFTx/79WYxoKxLASaKHLO0qdYvsK5vqS05Y7BxJpp0gG",
-	"BgxyWSxz/81vCgHYDdlxeuap94bFDvKfVK7d4bQLORY+4j9SYjIRY/i0ih5wMtB03Nzf4ZycwDYf7PGs",
-	"JNiQm86KR07s41C4IRHz159Cd+qS4/G4Y+HbiRu9GdLEKBHBIwmktyBLSMeJuh0q9dYbBRFH7cXh4eDw",
-	"8HCQEgX6jBJJPQh2zjLfHgtFMFDO1rTvt8KGbb9HgPX9GgVhoBbDgKKNwQ9FyNXaB+P1FGMc+AhV4mEc",
-	"bSl6UaaQV0op2WmPpEon51UHTGaqq/LBFgcYn+3Gxi+gTwp5l1677lQ7Sa7f+XXNhzcNaUkiExKyZJys",
-	"XUTpwBA4N+7ih7hZLKcqBT4KwmTLSgzZe7IHgIE+GAp0v0fzwFBZGyhr0HG38l5Qywlq3hs+vht58vpE",
-	"OeKs80DCt2IgwJvbbIP+BNagS4B+WD2I7NkV/gBWBaxBzaCAci3cLbwYNbGbPUKXenFsVabXhBJrQEBm",
-	"7s5391voOvUWAJTIUkUWqNo6gOFxjD47dTpsjsWE2exTJ9IggDfXsMlI+QjBL2iFp+80UyhaE7PePCc8",
-	"e56uc5ac5PQYM6sfvr2gX9K9ra85/Dk5z/u8hU5xKs0LnmS8aBW8voeynv4ultjm4euFHnRtRDrSxjPz",
-	"LqQlwqUaCFpTKxt8VLxo8e/+ovDeNEWIATETwJwZpydvluCHwnUAbxyp8GMwqAkR1eso+NVX7l6pCnGR",
-	"Qzu5QdAkiJGh97z2b1my64SzVOrKmTgYxZ2L0odMskZjxw3bLcQKM8uOkg57ZzRC8DudU3gAE7BJgpTL",
-	"Au5DeSdQAZWlU5LLuUjL+nGNMZcxGCmZowr7e6UtYUr4QtAhywBbOzvykwmzGNQycHAf62AzgZaDAkHh",
-	"t86z3TpvhHtEM9+ppOJXoJNhhFso64UCrFLqjG8IJt8sD1ZvyDS47Avb3EIeYEE9BkUJObyBHuJLIPlL",
-	"IPlLILnPQHJLU5MmBwA0fg3XRk/Sa+NPGTUfLbM/t+WU6AkJxlM8/uvQvJ9hWBuq17rEtn2h3OPNBRgy",
-	"MRd8AMrfKw+1HFDntkYuFIMHEOilCDZ2PZIRShWa7iC0LOgyhLtu5eYC6BrCgAEjaKRuKsuy9+dvzy7e",
-	"/ks2ZN46nbG6SWGnpRBperM5unEBn7h22zcJbfIFGy+xWh/3y1eNN1bT+2FFHv1mXhR6AaALVKWHL1nr",
-	"3b0NZPSpzyBtionujRdKjHOF4tR2qtPr+hEfsc8TitvdYteDNPdxHi8FBxhRScL18MP3XGkr2n0iZ1XD",
-	"J72Fx76I8Sckxp/Z3RXEqMvVBVLZa2wB3giRGjo2j0jSDjYkY/HGQhxd31y5Dr/rHB7kImEnDME0KG4K",
-	"/U/O89QLBVBkzj+FSBOV8fgaMmgbwIQOVektuGGF9qFpmSMkBBF0aitWkzZwpikmi3jpbpfd/ZmLQliq",
-	"BIseKMZsUYk1XHaI5hq2eU8x0fB+NJy7BERf9D94a+RG9xOf+aWUVjCO25YI7cODX4m2hxQqSq9He12P",
-	"7IJFRIm+G/D/32tj5E2BJeROQjnUJ4KxBVown0kljUU0Awy48yqXlhX6lpVirMsc46aLEqQRwZghDQkT",
-	"ySH9CPARwIz5oTHujs/Wxay23a9aysjpBNBYfezSGbyKtmnHrRk8JHed7Ce4X62ZGsAqrFecIigI3lkY",
-	"DVvEIhAgPkErG7FiYuARm9vFvGkv3CT2mgFxhs4lvvepkx84dFvyo05e5VavH5F6w8u74OgYwE/BSh7D",
-	"KnS5N4pZINsi/JAOZiDlzh6c9Qt5uNXUm0/KDRvEBv7ypa5mJ5MfEUx7ranxF0Gj7e9T83tPhrRdpoSj",
-	"6rSUxBB3EYPDfbpRnD5zJwvwUdobiphWC/z6q2U6WcHYxZUEiJLAPkYNFrWauyG7bCq5W8+qJy8/Yq8O",
-	"vxturZ/7yFIUONeUXvRd5raTBLWew7T6oj9JuKrVYTg3AptFfD5VWkK1iIYCK7S+c/sqJyxbcKQvcRuf",
-	"Qt74VPkg6SgB+O5Xh9+hJlRIiTJSoe3R532YT/uEolA/G7jxQNGLfEVcOxZ8jJR/Gcrl5sKNfdZtfLyy",
-	"jY9xHLA+IyBZ76E4A87IarRqvc84gmmv5RMH9UAAQvs4Z5bVfojQnbFnv+Fnvj5zpCA8FFrFYpDaE1Pg",
-	"kzAV+G9MYcAZlIqN9WymVXIyGhDcqKVtS89OS3zuS4Bo1wBRhGN/XICoPxWeOq86AYr4yvhAli5XBZOR",
-	"XHLju+SdpECrJqrVbQGfITsByHqMPuB7o/McUyFYkbBRft10CAeYJy+ImBiW37kvxB04givkkWEx9vCo",
-	"2EjVvHpyks/OX59fn7O2YErWHg8Lp3Ofd80fLh62oM5UlDofo3r85RKTzhtTIn7Rk8f3qBjTga7lTBRQ",
-	"BrC+4Of3oqxTwgROSOLUSOqX+2t5UkEd1bP2aZ0vAd49vY+VRjd69K9WDNAurtXGKMjvzDvywYqePCMD",
-	"tSk972GgFPPQAWMNRa5QaVLrqiGwwsC5GaGaCNIKoRdqJXUIeMWNViy7evvu3f89/9v52zNgrqGadmiQ",
-	"CforyBO2ZSjf3oOfDlMYczUWRQHQJm2eFD6eA+Ie/V9s56EyypGir8XwPFQ81D8pYBmizXwcf68G7pIu",
-	"xUwqJNYkSMKNntlIxagBzajVMcO/790xw0qnP4BThh8ar0ncSYAOARl45Kms1F7OZUIKPNFFoRdNkQNA",
-	"sCMBX4kTNLSWrQrW72eLT0EnpJoicWAeu7+m4sWzvMKlbHe6Sz2L7QzQHsZ871deL9OK/Y1YH7xasiVi",
-	"peggLfyGn3qEiZECuklyQqRiL19B05NJUTG8RRKixc3FWT+5TzzzX7jPnsPaQC0iAgvO/IKHbs8m/CuZ",
-	"kAFYrdlE9CJOP+oFIMAlI2HeJ9p4MMliCU7bE5lzFfGwtJvj8MSWinoAZKl14aBHWhm3uLTUhG9JKDwD",
-	"JhCgxrmj8C9fGUIxupWKXEP49wxcbaFsKUUoEWqr/+FjCyWTjbU+X68Drv/WVDRLdgl1JA+YqcZTQA2C",
-	"xoEBy8iEcf/XyEKoMXYwuH1y/8d9tvtfP/2M0IOytlkjABmBuraUKR12LuLCt13s/K7Vu6KRMb7tE4jI",
-	"NQ7YDVl3ddTvu48I7Uq7j/dZ1SS7w9clZEenozfHc7F2BtridaAeGlQTVKzgxRc54J/dieXmBkD3AGA+",
-	"Xr87vbp4+7fzt6eX//Ye4BL/cv5vGQt4t7CkHkULccypNX5GDcWKKpRpePIV4Y9Q2xUvPejDRlp6p42I",
-	"qD5gfjirLh+kuIiUf/H3rvsBNdPlopT3zo24Ilr8BLOAeDOLwoOYtUWdz8OC/cWt1x4FrDZSW58ixj7u",
-	"xLLXmHCUCtj0RKac51SZbUIVaI5aZQkeIbWMmTZC0RsLRlFNuGyU968WU6ECY6lUN/oDyBSdAQRjzrnl",
-	"4BUqlmGRBLBBZNSaT3jNEeyt5gbiO4Fhzw1skja8YIi4N9BhI/tqJV5bCluVyrfhZa+5sc9gDs8uzjJ2",
-	"64ROafp4IOhGWZ2mpznWTEIS596DebqvJ+RFj0bhfucOB6AP4JD4nxkBseEq3whu4xo3Li+83JlTLMIA",
-	"xrJeubrAI5V9L7jF5XWLYGwp+CwNWvtvmwR0XYRSsAvN3IRQJ2CLwgBmiisCWVvg1lM5NqG7T3HWL4zg",
-	"zBAADHQTWwKY/hEba6XE2BLkR5OLDT8+9xT2Ww0mmdfABXAdjUBCE7jwkAEr3ni1rW673V823e7bLykr",
-	"Plg8VM/wQ+pKhJ58I3LJrz1C6YrWGfinrsLPuFp2QNFOzlHrxRuqhrxIoAW7+qGNxj9+UB/a6wfwmpOz",
-	"fLMkUPZnIPfC777XZfQPW7oGgkvQ3q8z03AmAxYgpDlBfIdsT6CKeNxXURUbRV/wcjyNnWhbpP8EJnfM",
-	"sv+ZRfRJtXTqqeTjTXiGiRfbDGy4I0FYhDl80Qxz2NfE640bn9HEfUfIk0/Zg6tKO2A32k5bOz7QWmic",
-	"oW9JPn335v3r82sgSfrh5OJ1E0VSHfSyaX6NAukOBijEbUv0Tf9LdC0+WJ+Dxh50iu4N2SmHkiS7aWv/",
-	"vtMVMmg0sXhZSIEodaWNiLhu01ZjR5nV2Z69RyAy4zZMCPCHi8rIe1Gfm9KLITuhwNrXL1gOYU5A4crc",
-	"XLI/sNPp1XgnvzMA7/cRU4dbJMXRanE643XZ9V59Lj7MCy7bI61XTgCCBYy1Ewtk10I6qI21Tx7rkF0C",
-	"ISRYyeEHgCpMvicSRgKgxEg5GxgYZ/AAe2SGkCWaCUG/dgYiZc+MhvjszRI0etNlTJ/qt7FbY6HwqAAQ",
-	"Ntqhc26jRmvsSAeqJoozDxhBQ0Vw8PpBTSLVYYHIaZLIjGMYfbDIj6LTP+XGOWQhO1/zd9CDqEe6M9BV",
-	"WTv6BTx/jSe8dwVATJpPcazP3WqpjcHye1HmErEFkSc3LbTrt0z8HPcO+jqjwD7ioE/4WGyJC4DSn0AO",
-	"VFl/Mrlhprq9FQYLLCZYtShyaXVJRYwBR3zgoz6mGV3KL/UPOJdOBxAYBDrhq9Rt4JWOYLLWUrMkzLsF",
-	"gGV9gaLbTg4qcICYAZO3SrsfAmFD2xU5L8VEfnicbXEp3N/G1kf7TFVA4etKyguq9j5HR2Lv3/fk/kY3",
-	"BfdJGDhwLDeAspG49xrtxFfizaPH46pEJgl/6ndWeDOxqbfojdhn0PhNa0kidUP21T4U+ybS6DDR8Wxd",
-	"oOdzbsxCl9jKWTVcBucqx75MemdIpEPekqscjQRDPPlg4b3F7nP/E4L79tQitYYNhv0aVJYwUsCcE2D4",
-	"ACkFpMAigc+9zEUZSpic7ZI2/UK40gh4lr6rsTCWTHf68v2U+vjXn+J93b3aZ7MkXEFvyYXqo3bD85t4",
-	"AfrKhGXbXZbaildbmIeheGuqF4ppVdQwWcmwMsfQfOqkSKrbog7JFFqLS9FU2ejsi9Xq2A7mxaYoSdf6",
-	"2Ct8x8pt0DVSQjnzi8czkrTcQI3RK09x/YjPJtbnDp/dQFIK/l5aBGiG7ITl0hmaoftkwG4qbMyfCeRR",
-	"mvL7VvsKcRWfchVh4vsbsqH8AhkFcJkMc0qLS3XUAF8WodlLMS/4WITSHlPN56Uwxoe545PQrtEGbgZD",
-	"foRvpToSIpyKk48XgodPxotAQXIOQ1a8KNrxcOC1T/VBTub9rkUKi8X2z9y8H+8mV0/7HaclJkictVYG",
-	"eP4nq4Lxw9/svRqmPu5rwaHiurJBE0FOCTYUOLCwogJIxJANr1af3VrfpIrlG6Jbr00zXPOEqdAEItge",
-	"8waespU+jJqLeux2j+rMkhYlp2lDwAs6vCZrqgWatCDMicktYdhLLMCsKyAAfOVLr6MgvU3hQE8GO2C8",
-	"sFNd3U5XcP+PmRFipDIaIb/WG+JPO0frP6eYc3rfdmxRjHvQm6NWe2tr9LluDe5iOq6jZNe/8M3amfM0",
-	"h/DDITt3B49KRSDwyceWaBxfEHnEAiQMnnenACnxPaqnyLMBy3JpxrzMRU44y1ELZ0iuSSwtlHIOAViS",
-	"fzrrjdVLMO4DzNO9G4d/RPX+VAe2HXA9IPl4maGyBY+3Xpn+ANfDEAS5Xpl+ziydlnYMH4giABy3nwEA",
-	"GhaRoAsrCXVJVGHcsOzs4ur05BKblggIypZcGWRiSnyE+gWLjfHSsHCGgTgA8VuGzN+xkVaMhZMPkl4K",
-	"diOgHgudVWrxqPGLNeGC4WjrXZn9xxbOcKh3ZS5KePET9xKd+YU9gTBON6nGlfa/7AX+DF8G4+wix/WW",
-	"k7okl8KWy05YVPAkEcINQkCio3x3EuiRSiQ6lg3eQi4oSHSs2YNIitHYQpB6yjDkkJ1FMScOO/zJDfbR",
-	"jRS+2k3rZomRvEuogpJ0x0F/+0qDXvziNa69vBmnERbuKY7JpRvoox0SN7rc7Yi4xcsrQeWTvVQLqJwQ",
-	"u9wr+zok22C70s19qsb0DQgA0V/pDbOrHo0MEGENfeadb9UH9yet703tPu6vM/LcY2AEtVS7pI8ZJ41D",
-	"UBtBl8WLONRyI5gaPgKwINQbEFXccKROwkihDzpc1YOA6+F7Mlcu7QHqohRZo8ud/SnJa+/tmv7GrMtv",
-	"n2ohuUD7E7w3/E7ASoByxO4EwjjArJNb4NxDz+A/+f6zZ9L5cz4qgzkDaJov401mna8BoUIoqcfSXyJz",
-	"BbvZybPPXDhJkKoShDALZfLSZy0xRoIVfxF2IsQnpad2BHo5sDZHasKL4oaP746x8V5SP77K4aom9syT",
-	"NVwNzoywthC5P2gFBqZsCC+mZsNISZXLe5lD9+Qxsbonz7rnrCwKD7o3WPnjjOdwOa1NBa99H7RMwpVg",
-	"g+N5LorQe9v8+wRCwO3xKvTaxQrhJ02fK7/EkDtEBeAmisoBm1QDlgIqIqBEcyvvcXi7WCi/a6UARsLK",
-	"jfZIc8EfsfYwzpUo7+VY1FBa9AISezNuYzvpe34ryrPKLt2WXQs+M0cEvuND/UJBXb/n9hpQl1LCRgtA",
-	"Uh49w51abUJEdF7q25LPCDs1dA74zyFnnOfu8vqTb7i7PD89v/j5/PIq+/NgU5VhIY29DEuxV1sTB2kr",
-	"2DgpiqD2+q3ZCG/1esCfNrrPJzVyFvrj1uhCeOvz//D/97fn81K4ZxruFggGzbmdpklN/FnXQs1X28p7",
-	"2m+nd0pEZjnsUEpYihPRG1B9IHeKcF6kxbG+icRgR+SQXah5lfKXexq0kXIjAYo29N6nsuy/GXAHYATA",
-	"2IfuL1LFTVJK63pZX7H+nTF8/Xs/2kcC1a7Nok3f0gKYgc+iaOdFptgWXxlWyEkv5Z1XxGUZRvVHKRgq",
-	"C10VOXN6dMtR2gV+G3LBS7LaENunb5SqhFyRmiSJP9jd73RHWxPi+BHQ5wQz1ctQp0xNiNugVvAzLuG3",
-	"e9W3VSFolBYJwvniV/QItMLplYkgQPlEk0LFuty42XLM2+/ji1TOpaIebrhBqQjc70poKTfTCpIvC5Wa",
-	"nu7OO45+WS4RDcr9MwZic+dAByigqa58csGJAlJIC17aG2eCt9yo9C171RPwy83d3rQa/VLQlnrsrGfj",
-	"4VtVp6bv2sHWlXVX1obybmrXKBZwnNhcF3K8HLLvI4ANJPSgtHvgz667j51t+ML7FXANDZtwbS5xCu/h",
-	"vXvdp9pAbdocH/KfeTCgpmGYzfk1v20bhR57Ds/Qy/up2KxPKT3NtHmbA0VNhZqXWNtjkvCK39cLi1BH",
-	"AlmrE7U8kaVIc3tYl3m89kzIw90JMUdzfaSgkN7EXpTsYvLsDbfjabZa4/nynwYx9GP5Ld2kSPXh5erV",
-	"i5dN5kk1z7kVqxK1tXM8c5uWheJ8GiPEkZxkJxU1q13k/kua2BvrucM9WErpp56JiVQy+oZPaCrtfrSg",
-	"QcTqEhf2Yx2y81zaBx+y2qWJjz23Aq2bZisnxe6GwjqfCkoQ4wjAGO04sIG8KxBbeuq2OqxiimO/yYJ3",
-	"E6TtOtirTF67gT6S5R5n0J5S+WWqaZFvRPC8erPRF01v9/GGbfK1k2kOJt0mxDHoofy84dbdJ3QpY4LF",
-	"6M3GwmJjitl0saK7cO55dHJeEhqSM2UBfhvSuhcWzzxgzrSQyBIKUx5u2mELnvclMofv5ZBXhdj1vnnR",
-	"6+it1wzE9h99uQwOXutxQJPc9Hx4ro8LCUuZ6BLY2XNzDz13y7qhLAFHwEJL92MTsPGNd8MmE1EiPBfE",
-	"9fW4QphLoFwrqcS+uSjBi7fMhUKlN1Ik5O4UHUU4ez6jPnD8bwTnv4zTgEIIHWpT/SzW6msGvhCHgvQe",
-	"VGleVkpktVeKv1e8qL/Nj2J1NZ6K/Cg2loANCEGE8F3wkpQ0jOeQTKBS+TzkmRa8VAB+dg4LfLPEhmmT",
-	"8NeEGTgLc1FKa4WC2eh7UdJ/H0U0I/cvQIOnDCFjJWazmeqFiRhzUBRLjVRZXi4vK5UNUtuAXu++Cxrm",
-	"COwigmzB59DKj1QUgBpwo/nr178OkZ5viN6mMH89/DVLcl2Bw4dqKr9lb+T3jTw3Tmb9RbUvfXWS9HA+",
-	"tUXiPg3GF3kHdjZdBuOhF8Ybt7qMR5nzV+XDFIz4MNelbY0ZnEfEB/KoEJ5vsIK1wP7kPoGXGOq5WVph",
-	"/hyj2/TJqKcQop6imP73R4xH2cSzmb1/d3XNUj2YMT4eC8irQihDl8AutcAjQjtCRb6UccXPc6dZ+sKl",
-	"gIw2HKlfMJ2IH7iiDP6UIfEhvylE9ufBevsiWulwzqRtAZvQpY0nYY/yeEZLt+kihQCqU/N+nXvCKNAl",
-	"ZnrDGFE4dzG0okzCmu4skl6Uwm2Gm3UEftl4quVYmEEgjXVq1pe3Jfcl3l8IEgv5elGOlNWEji9LJnNM",
-	"S0+5CVkdt4XTgDMt/xEmlgejqhXO0m3eW/jePUsIDtKWZ3Z/7JfVCM4FFUN21k/rspAm/5qLk+55UXHP",
-	"IbQG+42BZYBaInhUgT/QWAeCPciTIAdsyp2mhvt7hlXwFPUKwA/DkVrz2IfsWs6wDKV09zek7pwv5cyQ",
-	"zJaVGnMr8owZvgx5HniACkO4s1g2ZenqNvqeepc/bo7OOYbt+Tm8VuEmBTMENgnzSj16+rAx8dymA+JY",
-	"G8V4Z2d/KyV28IKiJznTZeiXbWGpDs5iF4JqDFHx/TBU7+r6DFqLS5u/6fDp/NAQyJ4KXqDCh2Y51CdQ",
-	"ZvqRMwzdl/uxhHEdExHxIB17QI9Q0YBovJAHxk8fMkoc+4qwJGlca8JgJ+hnjlQ2kaV4o3OROXUdvV+s",
-	"YyJsfH5TOF3ttP0RwxCx8rsGFDrFsiEgE3xmZ0w4U/FRyY6R6pbtwO37PSc5HhBrOvycYk29nGX02fE4",
-	"f2WSY/QwJ49Yn628l3a5qRTAWDEH0+nFN2wmFab5LiYrrbmII/3iEFse8SYiXHkkevOBGMJ2R6s78+Qs",
-	"GQK+uBuyhR4FHHw/3X17Ts21HO9UwB0PNV5udWrfCcny42hnugc8SxDg2S+F7a+JL8Jk1JJLpCU93aab",
-	"h0cX3ftNsCJiVGbbczmRP5xfGf/57kbArikq64WF2FYkRE9/dDvik9AxZ7gYjwpO455XuFD72PWxni/T",
-	"8u1BCLnkbHRw6v6qJ+y///O/RgcN2+0n1rzhT5PAgC/4bBMYZ34JHy8mYIbtSzMk1twWQ+44LfbGtBu2",
-	"FJAjHjUKJOt93g6Y4PATOiobfPiLroEYoepH1Uyl+5Z2A+ZftDDsho/vGBBblD7iAzw8rNC3w9YQ3I/0",
-	"6s8+s37aGZ66R3DqRlqkEB5FLvsWwJAnsUvaOwgeReQae8KxghMG8XTj3mIfboro7SxvT4CF/OmE4ZLa",
-	"qf0G4LyAPPcMIeO+b6ruUWrMNPhCsMCrT/8c5coHrm+0na4HrUcK0xUxaM2uF61FKJyKf4Ejk4LhAVFc",
-	"mvC3YyAPopfoSUqmbwYjlZJDRiT421JXc8y7yFJ4SHH3F/x5Q/3bljj4ObIu/j4j4GdRBDefvhvfnobs",
-	"xzN93+sJlONpEBfE+qZxeZ4OuY/TWIqxVmPZu7l4Yu4MOy3k+O5HXRmRUBoEYQe7MKJJ595GRKGF4O8q",
-	"5Su5pmOwBIBUQ8yRMIyP1IyXt1LFxop45mZ8SY230C1XKfJuuJvke23sbQlsCAIykhB/mHKMl5JJel43",
-	"dZ2KHKl/r4xlNwKYEe6lkc7wQuZQgl0lxjKpbo/dWL7PGKpZ0wMNGfOZ4KYqfUgX/mgo7k0c4iaEWlXO",
-	"CkjpQx2shLR40k/C7LQUZqqLHI0EUVouVbH0uS+qeaXqWfeIngvV3KVL4tElWhrANnDfrIZJgpWIyKIq",
-	"pfJMkiGgSdsQp3x0pQGsD3gf+Ac5q2YHRy++/SdoL6T/Cs2FUllxC5L/636b3mCh5MYeYyzckKYfmIxT",
-	"LAOJsUuSkhAYX3HQZhSIfrgSWelATtUINLptpDuI6G0pmBsYqe1NSHxpnqbJbBMOO31dz0298E40YZ8q",
-	"ldSoqi8x2xl4YmKfbU1Te54S0s0lNtV6/Q3QRVUJjG+o0pyOQWBhei/aXyPl/jxSS2EHdaLLujrA3+sF",
-	"/Nk5mOBWQhkTH98BDSPQtPguxpCzJdbIhRyLkOVCetU4SNIjgEWWopgkbTcBLWgA5jFMIfP/hnUFSf9k",
-	"WSkTkUBnnsy1FLdVwcskZ+lb+CalEFDYYqyew72DPzZjPYdKKywODC3HUDDlqYg8P2j8kzQjlYAujJTP",
-	"LbdCOviZpwNI4z5EASpFBK7wf4pRQScdK7ZoqDTzTaZykjSpJ4NAgV5oW1xvH0EA06nWxl2JRH4SWnTd",
-	"BnLL7hQUfeDG3iwZB0ZYtx3ehPbQH9Jdnp7hNLl3YJMWiC2JrymFUyWSQI03oFbAIUh6X/eTtMMBdjKM",
-	"Xzxh3y3JSY+dtzied0ORnpjNnaNWrjDx7BrH8h3Y+wlLIOJk0127dsaQMQoUz0R6AzSFFiBCWZ+QR0wM",
-	"1aA7hyzDuzODjl/KqqfZquC0UKzgUQVTTpNtrZh6ohOxI81Dz8N3i9TEZe87RIMClVxe+3EI+8eWOi0E",
-	"Lz3FEDdaeUo7utvgi6ge2KcX8gErhdGF73lPSe+kHRDe9Z1IClEAOenCKf2RmnBZBH8pIs1QthzRQgLs",
-	"Uz23WbsyW6GLvqQblkmszatuAg7rorBbfYnQCtqfAF4BS3eKX2s12riNVkqIpgsOjTsNYDIzXt550FsL",
-	"+HpvvZ0LnS2gAQarzaXOnQZkVt8Z46v2Q43+VuGDPtT99qddf4RwHHa9mqqwmx0xICjzfIAB7b83gC6g",
-	"bK1Dp+noXwc8mMfo3dRQ8bw/G4pSA6ozPesldaz1nXRm8iRyg2ol2qpUr2ikroWqfrSAC7OiZa6EfXYK",
-	"U9ima66EpQcfoXDEuCqhnuqvv9Z2Td4qpivbjUqJq6VWYlPda+sq9SfobsoXqg2r1gY6ruDpQUwyEkgh",
-	"7QowVLFHAdi2LCkUt05rU9l1dVt0sKcw86KFgW1blQoz+wo0n5OUIful1M4rJKYsDA9Xyrl+ivE8LxG+",
-	"5VbYmEt5dfhiOFIngLNhnMvOC+asAMjReIzISVVi14nyUMCi4EtnB796+R06sRlAGj+DFzWSzGOPcCoq",
-	"/avh01JAIygvzCdEa7bpFErlmzh34zfzYpOow+e5NOBPbMaDYGZcCqGoCU1p6Jx0ImuY52hCcQrMLFg/",
-	"TAwpqFWBLm9AofNZZTC2T7GJQjC0kocjhbGUe15IuPULJ588eccRK8W9vvN9TkjDJxDNl8nZTOSSW1FA",
-	"pAL/SOzM1Mar0fJ8dfi1O/kjJRWMNQICFyfbzrI1eiY8GGrQATHee+PcO1EOavcFVM8csVeH3zUJM0RH",
-	"zmi994ak795+7T66mzC33En0eaABwxp/mveSU6BzwBsHteZnvkg4Grccj21mRNO5KaS6az80eK2PS2F9",
-	"nnnOS0/dlf2PLJS1SnWXwkUjjK4aN9gWTkuJ2Ws37H5kx736Cub82alBrZAQBdbzIbrQVvP2zUT6T9Rx",
-	"eRJQLfRtaGunIC7ahkrXeTyTWnO0HBu6bhsjoML+NN/Tbl/Buz/5jSasiQjhVlvYB2w1cdG1A/l6srpI",
-	"/zC28h5yBdV8rGcAyl4iqbyvOeMWCca/OTxsTq/5t25L61LKKpRyerAFaP4FJdfKwM2N3Zlm7XOqAqQl",
-	"7FIC6De5tySif2FruV8Qqwcg7lxYTzms9IIacwly3dghw77wGnFAhMeoFQGHWAokCkFOQ5Aku/rp/fvL",
-	"86ur8zNnaL9pJTlZcGm9iLfhc5FVjt+8L/2Eb/94+D3+81rCIx4f/vNH8TFhH7tIcz2U6J/c3s/+Q4oi",
-	"V0NibOrwGQSVmpQveLq72NnuNyHUCUpAXHfbUhSYhHZmAYKVxFqnesUPKwVm08dit5q9JzkAH7dyrz6J",
-	"TUB1iImcVLWmPK/9Jmf8rjcOtk2Md0nVBOneRhCUSsJ+d2KLOvoEWrV3Uyd7b9hOMA+QZISEx1+kvqfx",
-	"GDFSFtKIBuOcndR/CIFBLNIZqTsh5ljBmOFFfmKzp0GRjXL3O26tfqAlcPj5WQJ9gcX2dKdTg1vftFu/",
-	"JPj5CWE7dp4lt8bqmXOu870oO7So5Z+MPv5UGtUSxQyuxfJhkoF47W2uM5oHhr08PIy1fNKwSvF7Lgt+",
-	"A/neejyXEi0U/uKVc2Us9GbmwJTNslzMhcqFGkthiLwYPJWMwCsgOPtMqoEPSze9iyI0of58bVZ1sEJp",
-	"2DeHXx+z7DkM9Y8M4zwjKKBcwigLEkkqOm/p+L/ypLT7k0McoU0MrbPxPYTX0lgx64000Da/f2d8f3xq",
-	"axfka347gCiqjCTsngZinTsGcVpwRoOU0zN5BmXvK0NAa4gJaUSJ9Y9Q7xKrESAHDtARx+5frZhT7A9G",
-	"06Wx3p3AX5g2iYApxb7M/QlGOlC75f5OCaL1//h4EJvEahsQRDdZs4LPzA5MEoU09oE8EuxnGDfQuYMy",
-	"IwbbDDmdM+ghM9lx+MOPMs+FoupAo1tkCHjDDvZaIcJnm2pDYBk/5o0WSvstLYUXg8q46fTCNoF7/xRm",
-	"vN/P37ER7yXq41nxnWT6E2N86CzdkBXxKm42L7jtEpO7BFJOw6y0zghK2bnRxsHs2obSvLSuJKH8WiXP",
-	"g0jNSN1CH4onFyZuODbj5s6Z+92p3a79Jx7sS1jx/R839rYyi3a5/UAIxMkG9HEb07jAgoyCgcmGZPH7",
-	"qYiGFP1mfohrfOSzhrGAb+iSvsL1iDDT2CflqRR7a4yDURqoI2g72rVMeyLLYG0N1PZQjflU3mJRHVc1",
-	"o9tb275GAhorwMYLtE1tlBHXVNKxj6P/Vix2KJ550WcRmvNTk7EbTnosZYr6s5fmVp8KWi2W2SoK8fg2",
-	"IL6u1q/c67tk77pUIdEX94vhegkTecjXPhizBe/tTQruJ4OUup+xfnOf0EW9wWL0psbgbU6LiWczLgtf",
-	"sbqD0dQapyT1G6ss0Sl27wu1j40VSP42VswI21IqjqrMrdn+NBm8/YkVWRxz/Ti7lfts0+QVbtUupjg8",
-	"sxUKG7oOEK9jpe8A1ov94uvNQPBy6UPlWlGPC16lEBipVUclzA+kPrE0taVtIchiF80Mc9kXuPaOS93e",
-	"Y9D8SYefvrD3l47deS37y8MiFqdz6cQWEW+XX6CmExLqtkProNIlu5X3QtVKun3d9VNEbEiwfscBG/eF",
-	"AEj1xF7vtiP1aURoEI7wsbdCLCLvL7uKvROIidTgUw18kBq7KxD1IedLKJFCFmt/LL8ywfDBmIzdZMWE",
-	"wvS99nLBKC3SAbX0fXpDYMohrRPChqEAOq1E3VqrDbg7bn/o3nmwCDSp3S32RGOVOZjuoZVoT+ZoGOEx",
-	"jSlrItlHP6qlvU1EfsddvZdisRmSKWQb3cmEx1NcisjS5A4vskGkyXGEqKCayBeHh/iGY8i10zUJP8ub",
-	"689/hunt8Xi6ATZF12G6/dVj83uR4zsbAlhYYvqQUuwT5qFOk9qEUPAV2h89L6TnVByyqyl31zE0BajQ",
-	"LgLBMF9C0XDw+L1w67anE+de/fHSLT9vCFljWDne4z0cYTge8OKdBCEc3a1e2ju4Sy0cXzqTufY3az4g",
-	"ACRJpzcf1E3ZVkajsP9ddB+sm9yPzxWP1K4n6WEhsdDfvykq9ksEAfiMA2P0FV1iY35V+kOvXiGkTDY3",
-	"7EAnRdlk99GH7Ul/0ds/XgeI/7wWLeaTm0GRxYxNkt78bONdi7C5XQQmRdrwz23VqSdhDeGORb7Kyghf",
-	"W0R67ngjR6mditmQxYYmjVxY4GFLO2ALUQoPUzdSumTiw5RXxoocQQmkGXPAiWlw9nECqZh3UdMh672n",
-	"8NjDdqY9Stb6fYdPfJT6PUD9xdB2W/AnbGmI7Nit7HM15GYbUq7miGVVWWQDltGq+Zo059pKdYud4Nka",
-	"Sx1L0dD9qBjBu5Mq9zFnzP8P2bmnqRs34ZKN1DUsHTMLaQEt2SbnR08mT1N/FQ/A7zigRx/5MWJ6H/ci",
-	"7a+roqcrcTtl3QmB6AAwkFB5WsDsJM1daWiCUfskt9ToSHwKU12VdZhyj8vDbsQtV3hgsa9ypL5Bxrsw",
-	"CDRKEfu0O+biA59J5S5iucqZN6jz37FN9HckBk/BgLc6VLfCZ7dqGwufcVn3WPici0Lei1KiIRML6LYU",
-	"P+/tOlqX3f1w4V1YE8XP2W0Ui0aXmhiqavCRfmU6suN9MjbOJ6zlIndeX4puL+xodewCJywCExnSRtQC",
-	"1oyDumpuSOusDGKoYHNe+VAs9YUTGDZUqLoxaoRpLSLYoPzwF19kcAdOtb5EsBRWluIZflrPkvhDAr4x",
-	"8KW32IxEiGHBLvV4/VTwqFWxjLYtd6I1E77GcxBgTAOXWQMsriy9QBFo0xex2qDaSj3H/h1aaHRyaGqP",
-	"FzJtud2TkGFAxjDuzLUgISuAjk3Vs8B9kzkzpeDzKyBwMNkALR1fpw9pjQWiT3JblcAxEIQ2DsgC70Cy",
-	"iABkZXTCMEAKE6LjxGfB3W+XYJ024jvDyq0L8j4Ar9zLL914H4OhG74zT/HVGllbQlXvx6fpRoCVXs/J",
-	"k8BNexSkrTjSA29WQ1JvgXGOFJDYHEWZd8+MVMGXwP9WhjaIQTw7A3Zb8RLZVJy8Q2DkIqBMlGKOHhsB",
-	"VdcQqtfsWkzqjpSbqFOoVus2iOonsCsiZPRmuOhBQNElTwZoUtzX9g0cTbu9TSQ7I0TXMej+A4vBD47+",
-	"+utvg/8I4HLuP391D5b3Xnarsjg4OnjO5/L5/QuQU5rPWjVciNqR5YqcOJhiG8YYEfbSuFFXYgIJcBJG",
-	"ylPgcwDBFNoJ/JSrHNEIZ8lrKZW3/t4zYaxUKO/O868dgCH76fK1GbB7XlQYGCB1A4PWtQMaPgRMNmBI",
-	"NlQKniezCHu0Po/rqVgG+IfoDGKFErTv+3euLVlAMFh/6y9TTecPeQg8PG3gesSlhFWtCPoFCXLSLUHm",
-	"nOZJ0zEGoPQUqo2CknDdUvDF+fR0Lpi0yQC1NW8ZRnwQ4yoVH5i4p3BIXhbYURpedOqpjdyyzqMXBVFe",
-	"IKZL3nPvDmXLbEKHNnlUyOuU7gnhErTtSAKrHX9Dx6x5SBLvxVQjySCWYCU/xzqdhh9jp1NSyTUv9W3J",
-	"ZwZKPGDPT95fJG+iTpDmyXse4MWUp3sIbMwHv/362/8PAAD//w==",
+	"7P39chtHli+KvkoG9kS4++4STKltj03GjRsQCVkMS6Q2CFkz0/RWJVEJIoeFTHRlghC6ryP20+wH209y",
+	"ItfKrypkAVUg5Zk558wf0zJRVfm9cn381m/9YzCTy5UUTGg1OP3HYMFowSr453hK783/FkzNKr7SXIrB",
+	"6WC6YOSRVYpLkZG5rEh+OX/xnurZIh8OskHF/rbmFSsGp7pas2ygZgu2pOYzertig9OB0hUX94Pff88G",
+	"7+SM4ldTjdCiqJhSRM6JXjAi2IZUTMl1NWN9G7ph+lzKB87SLSmmzHD6ffX3bLCiFV0ybafrfF0pWaVb",
+	"yAX7ovGB3A1oVbFHLteKrOg9y8hazBZU3LPCdIObF/+2ZtV2kA0EXZqWZ/j9uE9L+uUdE/d6MTh9dXJy",
+	"kiWG/lausXv1Tr2VG7KkYksW5neiJSmlfCB3dPbQ1j48WWu+YHO6LvXg9NV3mekLX66Xg9OXP/yYDZZc",
+	"2P/yneJCs3tWQa8uL8z70MqK6kVohBd7F2EuqyXVg9PBeg1PJvYUX3KdXgTbQyLWyztWmWVgQlecqbYR",
+	"l/Ct5Ii/P4lG/MpM/YERX4tyO1qtSh62fKpJGj0SN8w1W6rGkr88MfPemALo1iU+/TLaErSq6Db0RCl+",
+	"LxicB1qWcjNervT2V1qumZv0+vyZlwgtWaUV0QuqCa0YofiVwmwfKZjd2IqRFZOrkg3JSBBmPgy/Klay",
+	"mVZ7vyLknSy2betBXa+/5sxoXfG7tU6IivyBbf+/j2aO8oyoVck1oRqO8pxXShP2tzUtFTF9PCUymjB6",
+	"J9easC94wO3QF/SREb3gilDX5JBczgnXhKtbUbEVo5oVGTTg3iXLtbKv0rK0E74c3oq2GfOjOTRlr06+",
+	"w2Pr/7B3Al+1zd+5rCpWtoj16z2TsuF6gfMxC58gvF0chqcuizapiBshGtXLlMww3RqLR15JsWRC9+u3",
+	"3/QsfKFVokTPfM1NPHa96zIUShQX92XYZJkZ02bBZwvClVozsyJCcaWHZIQvmt+5KOSGVOuSKUJFUf/m",
+	"VM4UF7eCa8XKORzzks01kWvdvllXrHIdHyRu3jspS0ZFNEg2W3fdZ7VDFLZa+/Zi7uvPsbneVHK5v5cg",
+	"Eubm0jMyRVaEzjWrsJOaL1lbN+fmy8kbsqCavTCvDtp69Z4L1qFXTRltpnJGy5JVWbzwcm43g39pyajQ",
+	"oCKGV8zQzF8o0YwuiZzfivh78CzVRK1nC//MRqj2TbM0g+iwWybSyvTURyrZRUQ+4UBO1mV74+uSNTaZ",
+	"b/2AvtOt8Rv2yCqut20dUO73ZBf+qWLzwengv30b7IRv8TH1rf9yoydtHeH3gup11aaGu59hM7GqkpXK",
+	"CFWEC3JfyfUK/o7bbb9uYQ44iDaBn2k7Pb7Fr7n2N0LKvxtlttNJU/j0GQqpfE5LxXLUJvRCKhaeFFK3",
+	"jss22eFc3Gia0nU+2RnkOosOuFnuLVHmFXK31uTD+Ori8urn6MJABY4sqCJ3jAnTST7n7UYNfKv/xoN7",
+	"CLvebetN2ZeUVcC+aLO7jAjSXJfMCKAlUwosMn4vpFloMqOqVQD/bY9B1iZ4p7LnZXDH5rJih28DLY+9",
+	"Cz6KitEuezQS5WaRhdTEvNnWozV+d+9G/B0tPqb0a1lwVFpu4ECjumH+eyaFtqpZZCJ9++8Kr//w9cO7",
+	"Br5sRudbDrYm/kWtpFDYjw+VvCvZck8XVvjEf+/XFfdd6EPj6Jlp3jChyaaS4n5odvgN3L6X4tmm4j1L",
+	"NW2k8IpVSgqyWUhYYHvvc/CORM6hG6ZfBJ9Kqin78LfB+fI7NGm7YF6DBTH/WFVyxSptF5/OHoTclKy4",
+	"Z8VId93JWe2919uE0yZzJmS/z9p39n8yJURhDkVhtCKuzwi9U2ZZ+dyJyUKi82HnmzO5xhXet4afQAU/",
+	"h0dhKUtu5POh1y7sczfr5ZJWcHfDJfmBas2qhDY9EmQyfkXYl1WFjjKUBEuqZwvQ9xjesk5yOgdXsCeM",
+	"mmh/tGKk4PM5q4hRX43FC/cbGAyFyqyDRmXkb2upYXcrIwW52ZVGMsqylBtomFfW9i65MOazJjMqyB0j",
+	"awWb9lbkc15qVg2hh++xD1dSv8fO50NyieLfnXrQTo1KAUIvM4ulF6xixBjqbhCoju6smhuw9apczwen",
+	"f92/Ft7e+f231Fn0RkiQvdAt6Iyxa4bkDSjTsF8y9B04bylTGgYSLVYB6pTRir7Q5apkbkveiniYQgoY",
+	"YTSij1WZ1tk+Tt6ZOwovf3T7EMVYY/1hmfPp9fnN5dXn8b+cvx1d/Tz+/HHyruP8U30rFNPaXMZGKFEC",
+	"bhhchqAjVzy1KnCRjnTqePKSBR1ms2BWE1hUTC1kWZANVeZ2MzM3jFvaKy4WjJZGAUj6tGurhwNfl4yg",
+	"nZzZeZxRYe7VO0aYGSfVRh80z7oDpuhWkc1iCzu+YkqWj0yFAZhP3gp7EvwnCL2nXAzJJ1AsN+xuIeXD",
+	"ZZHbXeN6BJcP/Fbb5f66NgMsi49C88SWwN0Y+QZOydo8iX0TMkxARbk5os46BP0edufMaLmC3G3RSR5u",
+	"IzvOIhyD4a3Yu3sa+2PvqvGik71V0jtW4iVVFNyMmpYfapfXziu7u8BMzDeKzNZVZe4D/GZ8PXBtlSvB",
+	"outB3v07m+lBNvjy4l6+MH98oR746oVcYT9erCQXmlVWlTGd1S2mlneF3LEZXTLyyBW/K81/Lrgo/CbC",
+	"TippLX3z51LKhxd3dPZA5nItCsL1kIyie00Pk3vGdOX19obNpChUuk9mZVBSgPAQRfMeIX/iWhnrI8hl",
+	"gvEguEhBF11V8pEXzH3iz0RLklsJkA9vxagm78J2NO/iCTC7x7XY3EByfVea3eN9/UHFxzsLrBE8pMm9",
+	"sEy6XD4tmBG+7iC2+FrMDaiVlRcq6V0BaVpypdElx/cejuQ6Cdm2ZRqb1jx4QHgnNRu5EawlSOY+DY+4",
+	"xTfNJj9UMbligt6VPa7bCbwDH9i5b9/KTWzcGOmJTRCuT404WotCmgtoY6/iLSk4LBI3R1jpPpMPkr60",
+	"dzNXZCUVHEB77YKo877NbmMDXXoSXtwd4afF1jpmgyw19r0VtXloFWKUbrMdXGXX4cd+arV7B9XqhsoZ",
+	"SRR3B0R9Tm8IuTYKQt8Zs2+1bwiUEaAKyLVmRReVxR9U0EPhYWyHrGTJZ1u8D7m18nEK0Q3Y5RIyj16B",
+	"fd3loNJlywFal+xXDOTvjfLjJrX3dbh7Y8HIhf7hu8Fu3NM0Iu6kfGjVHxudtY/v9tdeetarMLFfnbwz",
+	"bajIv9nVW6naXZGXBRPgtFJhtN8oDIVkRMt7FNbgn4sMcDj0sEO6bZCgc0nBboW7cs6sV5M37j7UB6w7",
+	"M21+WK9fWtXF7WZ2sfcw1vQNewfaH7tru/aFFtvY/tqiLX5yCis+Zi7smhq0c0P3753zbnZ3JoIfMDmY",
+	"dYuPzF3fLa4xUJGeei97dT19jOzPVn03i7zhYPAROZ+DkrdWDKUSmzFj/pspvZeChfkWRMIwnIN96o0T",
+	"PAiwTTfgg3Z2yEyuy4JYW8X6H4yADKZO3TihTpbjxY3frVkbhwEewWH3V4sWcfETLxbrsi2rBTisvxlX",
+	"OShr3mwL9uJvTcX79wwdVqOZ5o9W3tQdV3fr2QPTkZa7DxSS2cdVixlVli6gZkUO+Fh3IkNO9iZ00qip",
+	"ulM8A9BXyVK63htamq2Cp0+WBVPah1Ix6oDeBjyGuzt1nox1QnzHaO5Or0O3Dc5A9/MME7L79UkIPNp7",
+	"ypmaqh57jmdwr6K4Lplf5t8TMYV4F9oYbH3xoykOC+0G0L61QPd3IIS0iQkhoazpMq05IS1IaTBIOpVe",
+	"LCkvY3gdNWpKBUb2km4JnZk7yc6fjcky0CPc4lkpR33ATS3kBuQc4IjANlEOzENGRMsHJsAjYWWFs3Hw",
+	"0B+Is3U3eDdUdZgAN1c7AQ1FN+76rY3g+br4e9vCgxdX7XeFH3Hs57yyKnHPF1dMFMe96dT0I15tu2Cv",
+	"jRXWJQjlPRGCsEeHw+nVicbRdtPgZ7IeZBhEw20902/AAX3wPCciMR5e6s6dUSFCDByduQQP2QU41M3g",
+	"55yVBcq9mVzeccEKVFZHVxcWTYawR/Mlo3bAC7cCnrmenCGo1yPH8gyuIvcOAtBkaY9uY7c2AI7PE0jv",
+	"fv5jKfjHNx4jB78GxK57V+rYuMNz0P3LrA6T+8MnOYZlPee4nNbSTQ0Jbjx70dgz3NCGujcfQ9+e87t/",
+	"27kO9yMUun+5knt2+lfdAsFR8jwwqe4tx46G58RH9ehB7Lb4w2deBSTTrt6vngFI1Fk/74z/6T44Lbuf",
+	"/1hReZaT2qoX/lzJ9erZ1cJdgMWu/WkRd3db9HydogVfg/lvqALPN4m/192Y24VrdOqFrDVnUXHWX72D",
+	"W42fFHJT22A7HWoayQ115mDv9kM52tco6RyI4Rzd/Nk7wI7dCACEfu2XOVP5KZp2ANKbOaTFPERkv1EO",
+	"SeDe2iImK3duorirAa7Vkmxkl8d/Kycz+cgqdWpUzIysRWksUgoZUaYfdn6Njr9EABwV5Pvs5OTEN5/1",
+	"ndejTSLwWLQ6V4NPAx1f8Sw6L3/Xg4FT3kkG/ofZav7+P+5UhEt83/su+PeEiEj6g7uO4uhq73bawt2+",
+	"c8ySgsvshgW/X5jD5Fqriy2IxCECBMKLRoDJqmAuQqQ6wqd93LyqZIU5mqE34SnwRMMCWa8N4PLbAdS7",
+	"4rJiougothcNEYDoVmOn09nCm7fmLnn1HeYkZrEDEk7Wc/o/ww3+FPcAyvYOzoEs8iR4SKwTKP7A/7ZX",
+	"C/hgQQVNx5/ZqzvxUwDN04bDwJr269VU5t2lkZ/y7poZai2JaQ9psOlE3ZpzH5rLcIStUwNAvp7OlRGZ",
+	"SYFPB0fnkIzKkqyo2Z3eyXFmToANkJifMBBFKmb6DChimwOjScmoBdz5BxkrwMV5M5MrPG8IRiQVm7PK",
+	"4Tt8iI9GAUfwqFrUqHvLHUqjNq8VU4TOZmylVaRNryEx4lb4O6gGxgohRziKPoftFBCE0YwYmRRZ+lkc",
+	"58wwyElkZVGfZl1uhZkt5cIG0FiQARbPzsrCw4jwXlwyphWYBrKqvSvokikE+QVhtOFlMaNVoSwikJYl",
+	"fMHOUn1NRUirJAf75h/NGh2MwIa3AoGUtstmnrc2YlZrubakwiyNbd+cPcxrEjE8rX6c595ZuO+QWZdi",
+	"DY9W3+LnrkvK9QmfjGE1md1xWxvY2XQ3v9x84ek7kBkahW2ey2JfC/63NbMPOOvUnLKDFjk8FC583ugX",
+	"E0by/3VwPrmcXp6P3g2ywafR5Ory6udBNri8enMdSaJUZ//Soau/70H0DU4HANUd4szG9iNfrqRFy1Nj",
+	"6g80YHm+RfH17RKXwsnFK6mZS3qpbzEhdVL1Oq8BL2clZ0KfkXsmWAXw0TuPHuJzKxM76Wba9iLyUnx3",
+	"YjPm92ZOxpcBfKT1EuhzNU6dH30mhaZcOPGJIjNKvYGJsAk3mTlFH6TS9xVT3ygyK+XsYUhGyt6mIGoF",
+	"ofZK4JAgXK4LpnZzem5FSTWreoFT+1/BvW9fcyRoNVuwIpWe9KFiDpVBCT7o8zi/eHzGnAuuFqwgtDQi",
+	"+36BGF5jzXEIElaQzgQhttO2eQ+Zr7cCMKE+mcx1cEjOpdBcrG0qb8yu0X1aj1I3JjVk3mF8XQ0vVd+e",
+	"DVf2rhI9/vXyYnx1Pj6t3ykwVS64XByCSvks6csLtPiozRNykm7083iQDVxb5p8Xl9NdKVeXUVZlCrMx",
+	"we92l1cw/4AIaHdBhQmw0HYaEu+JfXd43GrbeWhf5wAm3PVluAs8AgXWAX0eU9lA/cm5jV/aHL6GvBJq",
+	"c/jutz0b4cPgfQEX5FjNaLkbetubfeJfudFsV1/v6Lw0j8mlaXBl7Gd7G9tefXK4JbUXuOT1EvtaVod/",
+	"aSkfQO8GeF3SDGy9fRoyEFciwj32dB9BF1oGg79ZUC/2OrNgL16hKd8dgWK+NaUPTBzEn9h90xyb72tq",
+	"MVo3fkiP7GdTjTmowjkvVG5kvM27yhPbfNYm9JrIS2dglUpay1UUMrfpZPQBsuoIL9hyJTUT2pgxFdPV",
+	"1hE8MKLokhFemD+vK6Ec7G5dak89gE47m4AKn3bJBAtzciFpxmZjU4H6vnJz5GCcRpeYl3ymh+Rnry8h",
+	"4g31pC7Ytqyj8h+DCn7PBsa42JONgzcRF/fJTByECaRycSJiE+ed2iyoBnsG9vOtsOYZrdgZXtoba5yx",
+	"LeCIjCh0SUcWETtf63VlDA9NllJp8pcTUtCtwrQPY4GQS6dbZm3pQvRWoHGG4zG2ajDAjK4wY1Rh+gTg",
+	"FMil9ujZ+ZzF4KYoUHAw92N/8tBTrBtUhd1/Hx3AMopoC/uY0WnyGoikCaMppXyAdHPP8RJpZKCvmgt3",
+	"G1uMLpPMHnTI4exxG7eIHwgx9gS/rdPbv7bnzI3cVOB39yFd2Fz2I1QK7EW7YE3HR3Mb+rShmJB7yH3q",
+	"YQYhUtCvQbDK6mJd4bWNYMOcbJk+28u94LQ929ogG7y5nOA/Rue/XF1/eje++Hl8McgGk/HN9btfxxcd",
+	"VcAbC6jtpffhFusBdux21+DNsFlIgCy73OuaFPu/93VkpKMDNz7v1fT/4kvZsRf0f4rLwdg7ZkpSmIWW",
+	"bAZpZ7F2V8KOU+5kUUU2rCwTQPD/h11bavyYJI4zwyiopj4kZx4jOc5oQje2FKB7kseVS9EOepusiH2P",
+	"KC5mrM4uCk3aKAWZs431H7gXFrLS5dYyzDgArcuP3XrI/4OQG5AvWkqIHsB1JYgP6cHJBmJCR2NKrkBZ",
+	"5HFsHMcPIkHpilFHXXjE2Xh1cpJKa3Aw6oMH1CKuAc2nFM75XsYUeGoULrGdQGCLVWUl5zuuEs7YXc/e",
+	"AQs26bVKtqvBIk9R+jDydjr94C4ZL4EVhigdLBjluFGfFbFcLj46AoqGCyW4NCazVwoGXimi5BIzum+F",
+	"8+eFtCGuiGJal6wgf3Ka193W2f5/PnOfhVCX0coUKaW5/FQt93/n9BRWLXpf30vd0rYhmJV26sV931i8",
+	"uc92ykJcjs0qptOELs4zmnJ1WdC6ywhmhOLSmXnigqwqaZRWFQfJVpWcmcu14L1wJTjYg3lJFYNoX4uT",
+	"A390tCIFa83Hxe110NGBj71ltBhE7Evpxu/YPRfCbtK2jdjSG/zxrQ377+9S9GzTTdk98XCtzmXRMhA4",
+	"gPiQP38376cfyEwWrJEDWbldlxphtGyPrCr4THcI3pnd9at9uilR7CaJRx0+vUfQ/Bpab1g4H68uxpPP",
+	"n0b/mp8GZgsi13pmhMSW6SHJP14ZI+Qq+QQo9bws8XoRUrCsltIYHwYiq1thZmtF196nISXIjzqHir+v",
+	"bGhBmG5cjN9d/jqejC+sOeazJTHUbh36jgWI5JPxdPKv+emtoFbbcEfXfF2tZzNmLsJ8+nZyPZ2+S3xW",
+	"PTivBvYYvvnm483uozADEE++FdgbDE+Fzvx8fTXGCQzP2o7DPR2evLqefn4/ujBPw65CYwPyRkFZcLOr",
+	"F+xWuNxSgbPYMhl+F5eMqmh22ZcVgN9AXDsr1O+IQTawKz/IBn7ywQqdTsyvfubgbzAxg2xgRjrIBm4Y",
+	"yZhsI0b9JIQIJOcGluafJ+PRdDz5PH07usrIaPr53Xh0M83Iu/HNDfwRtuxo+vn99c0UQjV4Nc74kpaO",
+	"3YqwL3Smy+0pofpWgBfi5Y+k4PdmS0sLjFK88EYRKM5WkRNmXuFco+vsxcsfjcL+8kfgxQzIB8cvYVQc",
+	"Lu7xCoEL7FZYjlXsTmaBDSIAfJepK/aBbVM8h3tDucAqctjwuBSPVr9lYfZRHjj8htnaPuUYvCRgj2y4",
+	"CsiNCrkSwUp3QQQ/H1zdCjsXbexGchVHx8b/4+Po3Q3E/gfZYPwvlzdT81/vR9Pzt2Pzr3gvDLKB2wyD",
+	"bOB3A/7Z7IXkRn1E1vUkJQ77gk4f7IYZY5OKzfxqe5P51bQSBXceV1L4zDj4GIwC5uvyaie5MUFbafvY",
+	"EvVw3CUOriMbk36G7G6mZWwunbeQbPcQv2p8cZmtCcv32358BYBRhg3x0MWBhSgW8F+tC67HQlfbFDQ/",
+	"HR3OZxWjkE6Xr1eF/Reqy+Zfd1wU8JuAf52R3Irl3Oxiy//KiGnJMqMrNMqGaWi9bitF0eae2XHEUHSr",
+	"tH//skjzIZrffuEpaGhuGjKjhC+bf4ByS5c5tJ4bU/mOKpa7DWxJ7ykyOqEXd0FFke4UDml/NRHvQXC3",
+	"HvBfGSGa/uZ8b+5mqlTC1BYrgeyWvfRdg9PBv5vDOaGb956HoHu6YXdtFK37/sMwX0cXijnGsCaC4O7N",
+	"cE9uImfCkNygBYReA7o0xhHQdizq+/SZZ4IXR8RxsQ8tWxh/dHu45WeHN9/92Z3R9E4MR9hKytGHy30G",
+	"VEsfHzlNoxOsr1pWoNBx58QuTl2dmwwPdkZWVKmNrIqMlFw8ZMYof7FeZUTyYpYRVdLZQ2YukaW5KmRl",
+	"ep4WB4+ctjGTcE/jFlXZ6cDqQfUgFiVOpOG4Mydla0uVNE6MpE7Dw3qCqoLIfxZcc6qzrxnV/RyJd4zq",
+	"hBsRzscjLQ/z7WEMFRlDv8Qf7OU9aY6w0XxyrOvyYQKhj7YrtCMZFi0rRosUh1jTXWqfRI8kV0FA98wl",
+	"iJy0vfNt5muVcu/aviK7DqZFekpDqM8DGGcrgKmPm9lgVEQMX/PPHzG2tSgkvSuZRxR0TYgEXSQVQ7Mr",
+	"4IP5C/pkVga/P8JahH0QZjl0qzmu1IY8pyUTBT2GqAFraMk5ej03jD0UdKuyAKWVsweracGh+7sUWOvH",
+	"/mKuy9UalPMNrWzJH3PnrVgBH/eb4VawL1zpMxL7582rdyCrUa/BwkH4Ijqmid7wGUvizW3euyUEVmZ6",
+	"T348PTkxc7RyjNCD//nXkxc//faPV7+fun/8UxJsxZfs32SK4nKEaqUNBlyOrkZhKohT+yBQHXVkvDZ9",
+	"/fY1q0oOWL26wXDQ7NSJwNL4y6xcK/7Izsir705PThy7VcQ3WtDtkLzFumgAORTAJ4QOHkhBhKkHXyS+",
+	"J4IENS83hvHy6Pl0WynFya02eNAfXYAbciaGZOQ1W4i1GvkAD83XZUmkYIr86f311cXoX//sfAlbUjLT",
+	"sVDnoImGv/lojNj31+b/Tz+OB9ngE/hhpm8/DrLBm8nlIBvcjKYHsPH/vD+UmQTK1zDgbndFE5M59iUt",
+	"u9l9/pj3s/jOUc6EDNfGjeX/3lPehlTPpBHBlMskXQawyqsTYFjjFeGFIoW0/Dc2pUhpCShqD3d4Cma8",
+	"KXhxmHsT1s4tMlkwpW7Awd3C9uqdEyFBLSAlGsXSILkhI9KizywxGrxXEs0EFZDAhT4OXy3DRh1vRWjL",
+	"QUSA+dvCgSK+bUf2nZCU1o3XTq+IfQJNAxIZ3Qvd4zPWM5UUWjuzAQOxHnGcvjNyYjmYASoS3H5H6AGH",
+	"idZ8wqaDopMKCKGTw+7W6GYhS3bDxSxxgYwhWQCStzzAyTWVLpnloyjN/dDo8bEIcpihsGhZvEOSBwP8",
+	"P8XU2F67EgSDh6mtZeZaQnCWUEXy0VovZMX/TtE9+prRilXk//yv/50D0tExZRqT24Ivkze168U+oYBd",
+	"3RHD8NfM9bhlqGB20n1U6UkoH1tS1DtjD/P33x286p0pu/PqD/tfzQabimt2LcptQLN3ZOyIJwX7HfUj",
+	"NS2OoOE10AHu7gEfU07c9xhXqvmvGqGpIw7cnPLycGtcA9M12CLQFjjr3J8wJlkQLY/owJIVnNp4/a4n",
+	"A4P+LthEfaekfIhJ59EziEgVwYb9GdtXP33/vuWW+ul7vSArVs3Mdi7ZUy3jsMJ+8vdtFMfk0UanqX1w",
+	"aIfCw+WowFoZ04Q9soqWu76C2qbbv1oFVzNaFakdc2VkDgpbDB16qlf/ktVioJyVDy86hJELLa4Vm6+h",
+	"l8ft3AnafqbxJTXSrNxCk3bzMJChcq6ZcGgSI+wKc62Ana2GHVS2L9oekFGr5vZF+1AwrFCtctuGct28",
+	"lvcqBn9bc6ZbQP7g06dVyY2uCDaVr8cCr1nrtGIYmPXxPd8jWAVAynenYWW62iY1lZGfZ4+KWc8gOq8k",
+	"mVNbSKJYM3On3bF4XdxdtX/21XoFsa9OmxCBZrxkAmuGH+CIkJqWh07BzmVo3slqB9vPjt+mtW7H5yh9",
+	"+FdMFEzMEsGlPSAlriM91pyBs8DigbEPW6h1H0xJWJ92bL6urJpsNJySzx4Wcq1Y0tQD7dlVZGgtcRFV",
+	"aDLWqtfCFatQvafaMxsISeB+Vo2xpaiHmzgWywTt+5Sca1yJQNFZ7/WRpJqWd8MSaiLg1KxDjoCfPGuI",
+	"aycYbkX+ZnT5bnyBqPbxv7wdfbyZji/yJNemke7PyYPXyt1sFdf2wrRdhYZLPe1kkV5FU2SzSw+Uenx+",
+	"akAP5EpyBIRcCkCr2LQKWEDACtjVO5RIAXthO7S2che3BL4BOz70/rvdvqf8X24xUyUlu61jjYr++SrV",
+	"tp3N66pg1WuZ8vB3zznsBtyvS4OvC93fN2RWjHwqcMpxAi5d0JsslEjOfXm9M0JJwe+NMsAV3PYO9rWr",
+	"+bWrc+9rxfrAp+Gf7nBHo+u622fdxYk2hdMVcXui6lYxcscg+cUpC8N+8YIw0NC3lttgVdJti4XuTeZe",
+	"4Kek8ZxqfCxm1RYm6heWuPl5kdr/9wtNFuwLddgyBx8zd9CCKs+s9cC2jtkcaGhsnF7OiQ2RENzaLdxo",
+	"8HSLqouAIzkPqdw2ihVhARiOzd2ZIHQe2PYIg7FTQY/aVFqW0FSM2RcftgM8uCxdMfydO/cEfH9ikLt4",
+	"m9H59PLXce4WQJ2R/PLq88ebcQ4gfI04UVZgumzB4Kkzkn+8Agiq09UqtpSPRqPM31/e3Fxe/Zw7P9NM",
+	"ijm/XwMOXkko+O9XPqhs9sPwBYf0NfarcLRIrfuxBhvF0QAYz4wBwKMWEWr7FeFJUwpqg/CgX6TvE+YV",
+	"uqzK2Mh2IU6ff1njHYWo4JILIAdA9clXfiIjojRbwWrYgB96NByHF69/LAvUImbekJA3VH503yrWyWgf",
+	"NP4ee5I+zq6bIZEIuwG9PYtYOD3tai3ZyLRvEYUWe3Ny8uPJISyOZnSZ6M8VkICZJszvEPPwCUm4BDbA",
+	"6iVPZM/SR5aeFjfjZturOnGbQzrLCppswyp2QbzupXFPsVdtakQZxyVE9Q+p1TbEgfiZjSg1zlDPzN86",
+	"y/mBerf+eDneOmAss2Ws/OJGVCyQDzc8VJZgF0LisKBPKey5t+aXzzI8tpTnDqP/bm9s8tNVy8l2vxMu",
+	"iKBCKgTn7ASrX/3lu+9/+OcfG/HqF/8/CFT/92SYmoliylPkqzUfbWutTt6jAFCj/sDu71GZ5/YHbjSd",
+	"PbQSBnRbwsYnp9tVS4N1mqdk2cL0m5CAk57YqbRQXbeO/UqirQ9rKfacWqt0J9wRDSruaH2B6gzabqi+",
+	"C7U9G09jYxmbuz+pDdn+jr+sSir8UW+GcF12aDdNzXyLC19gvWlex+W+uxX5bo2rTn1s8mV2cnJyRnLs",
+	"a+6tPcyy7ly8Kp6HhF26V+f048p8kHNPfqsb3XOALOOZ+joQS9fChM17qn8RG0SNJuYQr9sO+cABzeFr",
+	"nPqOp3ffhAUoh9PGJx+vLC/m+fX7D+/GU1DErf/rgM8LsTg9XF4BiVM7lTv7zZ+v/Rpnx1RJ21ZbqqT7",
+	"yr6ybo1P7F6R78aT6fjC5z16nSeuf0zOrz9euaesRAB+54jcd0g+jS6nl1c/w0NY718hdYyrkXXHmLgV",
+	"oSA8pF6aBdt5C7nBo9rxtdrypK20/Ovxv15fXXx+d339y+fXo/NfzEdvRa0vjYLjkJtJNRuS8b98uJzY",
+	"IdbeqJg2J0+KkFTossw9d/qQXF1PP48m7/EDt4KJInZy2n4bJZFWS2N3XVzejF6/M4/rqM5lwRW9K4G8",
+	"AHILp+dvbZe81gKMw7UcNUtHDGh7MFxnEIMznQPPat2GxfWGUwNrCgyzsHD29OC/mlMJHmWYIZv4CIMd",
+	"ZAM3EJ8PCX0+dAAZbsvhr34LHz6Ddrll9a19Gw7EGzpj+jkcI/ChXyEZ7nivSPSR9PV/yIsVgGdc2DAq",
+	"10TOZutKHeGv8sl9+yUyPuaKhSQHxllZjNvCf5jluamkuEcXm6/rluAYSSal176BRQNsbpbKLG21wpw0",
+	"0+c8I7lc689y/rkys2X+W0j92ep7dyXmuaEv5zN0xKZ4zaTQFS2QPB3zvGaBq9pRfJbrgtnSAHrBqowA",
+	"yh18LAhuw8qzSJWc5ltgZUtGitnU0ZAwNDB0pOp/PfktT6TC+Vp8ydaikv/7Vgahh4jnKuThRBgcRIYr",
+	"Flo5YKdDju3wjX338LEGQ1PQ8ltMzoUzfUzJQhgrRVFagjtmLqsjWfUTNnzNRn8yS/n3iVBfbHScW3Lo",
+	"RAAN09uNZay6Jc/G332PN1sK0N3I7D3Di3Dr0Z7bDeCcLIQ+iur068GV1O2Dm7IvDvUFq2UuPJB9rlmk",
+	"/PdMAs3JaE/tPd5fttv/1kmsz6A6q6Wzd5vMrzkCY9yqtspt3/dqIxmrXtIvFzUKnIR/Fx2zNW/Qkpcl",
+	"t+6gM8KFTZBI33bOsfvTSfR/B2F+XBzsGH7gD+6YkHpcW5lGgM0XuEgeCiBb8ITUzZo58J6lVYCIl7/n",
+	"2vbZM2wBd421+uIc/brl0ENzLZn00cWqq+/7p9c+QLvQXj/97MI3vGLvk6pN/mE8+Tz+l/O3o6ufxzl6",
+	"iVXk2DM6COgaIByMduGNe6hkb3Pq4L3wGgIrBQuvAyttdiswuyAuSBIKgCRyG9BUMbuHC5KjReeIPYck",
+	"BzPh8+XV50+XVxfXn/JTH7O4FbmnC82jr6JWRPLJaHp5nXyT5BbSmrscivC2y9aFmjX4qVuRX3yEr13V",
+	"PmeeywM41lP1uTOsGkhDFL48irrkgbIrN82MXt+MG6Ods41Lu9oz3Mw7a12C7JcVmxkbEdmMz8Acs+Yy",
+	"E4WytiGSbq6wugFk7FGjqMwWFkqp4tWiDxa2CLRE1oStm3fxVnM2XhjOIBs0FsUYcDtTO8gGzYno5lDx",
+	"Z6Df0YFyTa+3bW5JVhahMlmYDlpZqmhWnOEBACuGgKRbC2CBY0Zv1qzcDskbWZHRdDq5fP1xOs5Ifo+N",
+	"eiUtvxW+IoeFLNSndnL9cWrmdPThw7vLc5gyYxRf/Xo5ub56P76amv+aTK4nn6f/+gEedK11mzw3C/3m",
+	"7i0w471x5kZdaV0Cv1N6Xv1kURv+BoFidBQ7DQSIrqwnBnI6ILNrmGStEW1kBB0NUHg/ZXdeKtXGThPK",
+	"uZpzFwrLcUuYFHz/MArw/mdwigTR8h4AoSk+3qeVNj0Q6zu6HGcyDfNt57J2L78jK1ZxWcCE/TFF7r5S",
+	"qUuOA/WlLntWtzTTUS+jcoCLzz3p0yX39sxmTR7VtVVJZ+w87SbySw0PqZB1ckZy/FNeO71wbx3hMcJv",
+	"tZy4sLlVOFMQC69ivQJh5w3eaX9AM1SlgeszgnFwhcUaM8wyDTta6Y4VIjtZ5SBQPoSJPmiWV+zeGnSH",
+	"ViY8WV+e6O/Ps0bRB/fzTqA8QLrtsnRzF9zSS7KgBSYzOlxP5nbwrjjYf05clzqUY3uGsq/JEqxtdVFC",
+	"1qilLMZUoN191msTTdYlaw3OxgVdu5ZorxVY7Vru9O1/qsqmTXxPOv7uxxnNU9anmmmzdCn8EyfIXpUh",
+	"dmwFWk261o/Q7hlv1USupG5zsyq5ZADA21RSu4oeVDihZkQX/qlWEhOojYQvII7WQkIrgazbIxjVLNWZ",
+	"Z07uwq7GuzHfuMJ6uwj9imvNRHe+2iQBE47YNhN/dO/iPAcMIKz0QRxA2schwqFbWb/esYAB35d0McWG",
+	"unmg0gB6nP7Q6oteYB/uWk38HX78Weo6HhZQrZUfm4rEobV5NlPgaLU61l475ky1XLedZnFHnvv2W6cz",
+	"XKnt0dO+BdN8TlavKu6HyRcAvOJf2Rc7fcfFw43nV+jBRhBIGfrAf5+LU2APwcL7hIz11Andb6jk7bOg",
+	"6kPEppDO47QlXbA+siM9SLsm+EFmQPgUEHU/MLFLfg6ltLnzFhzcRXDft1zV1ysmLi/IuRSCzTwCtQqs",
+	"CtCVmVwy1c4J+pDmNpUrJoBQ22cBaAlGF8G8ZufHMk0MMk+jYV5LOtZbXTqVLNnh8oGlLXMMWtUYWLhV",
+	"W756SfVu9njE2WhZvFV3Sxo5eQ4f5Ackd3TJurJEkQ8vpzc+ROrS+YCfarw0Lv8ePbsuos++WKw/L0sg",
+	"VfG16XZgv3GSLqJ/2xiGXFvZrUB9csYi2JLZCgGxlOYWEubhVgyxu2obiETvh/nhO/ILfw3o+I/TNy9+",
+	"TFO+VGsxM7pE1ERb8nTcIa8Bhg8kVyauj5Jemt0qNbBQyGWpLXyAzfBwAsoD1CCYQMVYVEYwKiaDCTW1",
+	"12Ct2lKmVQemyJ3COoF86+XJyckxRCeWf7el1pJnMIkTbGrpeG0r5Sm5oIXUwlyxTSzPe1x/XUl1Xn2t",
+	"G3Avm84V2/hMzT4MQ+2iMOJIt+aZJ9B/pCUvfMVJLM73KB96VV+x8rxnJlF3ad9CgCDL1n3xUXVA+Ryr",
+	"ZYD3MVwlcLOa61ARKAgKk4gBYkJnlVSqRuZWx7V0oYBy85tA90Wl5aAbXET8eD3XY1XTjaJKeM0T8kxH",
+	"4gk7wJFSHdwJ0UWXrhcVF/kwV6M7FoDeAnUSc86HBHnaoru3UOBY4YUD22AtKZLbjLcXvMgzMpdlKTdg",
+	"52JINiAy8W7W1RaLz1taoYUtVmJOI6KP93Nk7DnptuudyiCaD065LtsKNpiffJlvX/g9lXFm5qfFoV2n",
+	"3wLEc1Tt/ED8y76bWMfY4ejpswRwlYBNUCMl6c4caeuMJVw1d1ZL21tWLVLojE2O9BR9bGRcvjb+ccuF",
+	"YIvm+/iyT+SNApQF06xacsFwxyKUBjlS7aTGrGN4Czh/E2TdI8n9wU2EXbrhf2d7vMl1hhjQSjzxDBfa",
+	"wmHxU1jWBf+IpA/Dg2Z5Rx+jUdAOQbc8ZCt2djsJYLewQpjLEeRs5mvj/bXZag06XjpLLNHE9yVHeHOg",
+	"WpfdCjMZqvE4+r1vFDa/vzTXAc4w77e0anFta4ZqeTF5KWTBQiQWScGRAqyKfdk2jwQq/ixYH36vfXxj",
+	"H0MVcdPVmGPMTo1Lo4YCPc3hNMz7reWvHZKJZc0yI3PXBlAOWe6uviRD/bmFzCXDmWqJLa+YXJWsfuf4",
+	"gsNZPZzTw6TsKmbrXU6VIeihUHiX3PPcinZ79q+P12fQLhM15lJ7fTi8Fz8bEr9Ue+kM6wvxbJMgt2Ly",
+	"5cRap6/QfgvcLMt3ILW/61rX2JoOrqR9+qpVlZ6tK+BDi1Vq+5IjmLF1uoLTo2PFj9DTej/8oY4Sh2v6",
+	"U6w1HFJvz30K8B4WzHZw8csuoOIar9ITv8W+LOha6Wf5VuDMfOKHVlgo9hm+FBNJPvFTdWLIJ32s6YWw",
+	"w60xOyaYXOPVyuqkU6Fvhzboc8RPa/Zc31RqI85pNVuwIlWX+wMiZdEUwwedv4R98ezTrtotoaVeyPU9",
+	"egBWtvYvPLEuS2cs1i5FdMJRRWaOdbDONxjYv103j0yCbg/5JrSDXW//m8tQJXSHgYTkk/H7y6uL8QTr",
+	"cXquJQzFodrQRhfE9ZDkN1fX1/82/jy+uoBWuFa3Atl+gjJtwaHR56FAE8nHN+ejd6MpvNneCtjjfIkl",
+	"R2+u3/3qx+OB67ciMPMChh1hFM4G91REoSozyUfnv1xdf3o3vvh5fIGwh3wyvv4wvoLP+3cbnYEPr0XB",
+	"i1thtFlXJxz9RxaBD1aQI/8x3f74bvzZpsy6psyfJuPza6ziik9vbc0tWcX82ZDyqxUr57ciUFX5nGZX",
+	"UBIJsG3GM2h9ZyS/uf44OW+2bf8Yte6xd4g8CSQoZ7ci/zR+/fb6+pfP12/e5M777VRnKMW64drsbyLn",
+	"81q9W8/8zRW5l4KdEf8t36HG9xZU3cIIKRALusK4TDjCJyDmCtVv3ftx1WtbVgcySJycG5L84vLn8c00",
+	"d9apAvMVGos0IQsJdnZYDdf95tKVfMUjM8gG8e4fZAO/n+Ep3KqDbBDvNPgFd5n5Z7Qx3H/6ZTHfry1f",
+	"+EP8TLQ80X+FV6LpgixsMwsdqT4nTp/pRfW5awHsIh761ATcdsAVGOXqbntQSrbV+cgtRWqOtqorP9tg",
+	"c/SJMRjWwdoNueNUzTFrP/BEu2rQCfboWxFVcMb3HDk+8dS68V6OaMKHMeFus80WzvBbgaThMDAzRDsY",
+	"KzJdraDAMV5SpRUcmpvz0eTCtRTxXm69iESqdA/7sRLgVljl2hghURP2pH+jSA7C8z39MrpnLo/IfGqH",
+	"ZJ3kNx8/fJiMb4DqzyUZ1ApA01th6bNJjd5gg2jr+KJu5sEkuHHjA5PgyQUuA5wWcyR9374qgW68jad8",
+	"yUouvrL+1VkPuV7rO/ml7WzVuVQtLZ7zFCG1h7XnD1a7SdQEWOlFkl89kunmI1vmmzzFgtZkvYJK1CeZ",
+	"UbPJHdtKd42ae11pvjyu6p57dQ8oJYd+w1aO27KxJg0o7Dv5yHzvgA5dLoGs1JwTYlnwE1WhweQPJ6oF",
+	"n3/vjWLrI4DrOQVogRJwo1pvbL73neVdxG9RAcoPgWLX4hkKUJiVjWcztfM+0ErzfYJ9BJEf7vyTEFgz",
+	"gknOnQLFJQb5ajldvmwTTLoN9WUeg1sxgLG5et96d2Pe0dnDnJflmyRRea0UAkRM0GSI4BozMHuiZF5U",
+	"nGPFb7e0iFuvzl5IbKUNbRP1DA9LM7MOIj5g4+x2agd6sqJKRX5hNLTc2iDzD2ECWG2QJ6hHos59625/",
+	"KzdkTiuSu6HmeLEvuMU525TKIxz+ciPa4FsBMua2CoYX3H6pSzxI/i8kS5c68JPUs+JDeC99cjA6fO6Z",
+	"4XrE1q1z7UNbhLlZ6gQ7lZmdw1bObwsBbp+dU8PmfbUItahDTP5DsCJxH5IrYzakvmBzLvyy96zz6Q0v",
+	"b0Q6+4pDHCYjXCjNKOzSfF2VuTPRjeq0WmsksQ3fKUxvMJeMfJy8y6L4uEIomfnDnSw4U6ckN5b8lC1X",
+	"JdXM2pyK3wsu7hHdmrtigHS1Mgrt5ZyUbK4JMKfmFdXsA6vwSNvX0ckP11B+KygIlojX13XUVopsTAAP",
+	"jHgusclorw9su8OTXJZWLVW5M6lvhVqvjHqmUpH7w6DRYAULkv88npJv3V9U3tjs3x1GdeDy7KN/rcNE",
+	"UiwrLTm+Pi6GbZhJEhRMnEavbRghPBpRHtuqjp5IPYtKuWBVT9AAmZmQRu23Jf0Sj+S7k2NZaHed9u3n",
+	"bFxw3ZdgEaenHlT4Jrg7zGzUyii5vW0uVNztRusrOJALFAC/ddrTQioollzaKbsVdjGwfiqUIrrnj0y4",
+	"uJ4zgIyByBEDqyV+PHhVPCcc5lOCQm2zKtkyuaufYZd9teXEvrUs6SNnm3eStpzKZd0WCW4sYOmCObar",
+	"mDA27tbKKGzIQt3yfal0aMRSZYBDCV46xpr4MmOsUBOq98Myie2dbYnY9zBSyJdcB2qy0D/KdUuWfmxA",
+	"HZN9GYvw9FSFcwPdOyMnlumlvTbejgb2pJjhfo9Se5CvPjdZY1s0x15fwT2bdoLFkHtqYkVNTThEthsp",
+	"Fb9nA8BC1HS3V99lbTAfBE5oCYxpUMW7Tp//w4/7gTw75p3vyZ45uVnQih1XxPhlB86FBoeSCwrrQBkB",
+	"qTp1zhlbnxDusuHeVKiv8flO+VR2fvZMLCuQDmQfE8gx3B1trOoY+8FvHx6VhYHaruwdRnRqGsI6mXhh",
+	"BM/dVvvCPiD27xAsk1zMQwkPVgfu7HFrzn8i6GlUgLbtE8wlK5NaWB71QhaHZZx9zjYZBpM10ipgLtPL",
+	"IO9KtkxFX+EHUjBNeanInyZvzslP333/z3/uSvNpVuqBY637FX6tTvZ5SrgAsDsUqfs8l2tRZFDmpeQz",
+	"c9tpWrLMmPc+Svi58paolvJzSat7lt2KtVPwWfEZ6rx+NgPNCE7PZ6ALRdBvRtaC2rLG5r/msrrjRcEE",
+	"ftAIys+2qL2CZx8pL+ldCUwWSF6ZEVkZi8k6yywtF3XIPY9CFBKHv2CVDUMl1HidhLh/wm+sVkyYTgL/",
+	"stngUFySRNgp1yckxlDtNQN6cOMG9tcnwL5wClPIr4jcHCLt9lEH2S7lvdkwGIkY7sdz+bvr+59+ii6O",
+	"707S7AXtWOq30+kHt35cEGPYp+dSWynSTOrZ0K2tG3J6V1LxAKz6BcuJMj+g061xFlCiNmtiRN9IZOo1",
+	"K3zZnCkYWARZsiSuYRFSJ/9/rDnTb4MC0ZwTVBc8MzGNHRCxwT2ruOYz6hlHpCi3p8G2B2oKJnS1HZJr",
+	"ODFeeTWG1YKVhTm/mpfokYBWzS8S7LCRjws7t3pc5sOXbIkhD/sQD9mtSBU1MsrrMhHkqEexiKuLHkJq",
+	"/jA2uA6FRLTqrYABnXlz0Yl/rm2lKxVZcJ3O5zktmShodaBEZTJuFa15n9hV93M/YbToqgZ/3QKLkGj3",
+	"h5RX7D47a2Gs9pq+3kJvbI1CSZa0ekD2HqoIvu88fwm7r0dXVinIlTn3OVXXc8+vCNVlvQ9yRsuSVWBA",
+	"QJHWIdllICqpZhX4SWwIG7xKWJnWr6rHq3ZEU+1IL9xoCuZwhz4AEyn3J1/ah3rb883sVdvWb8k+ojcp",
+	"Yf4YKb8nqdg7HO+ZUUPq9397ngc4V1sSJ3DDYQKVYJuE9hnDSuWsLewY8vq5VqSQs/WSCU0d1+yu9gGu",
+	"2JYAGvyG4ytcgQPpUmLxPsmauKjo7ukMeP6Egx2b9lIKO0/XSwo+tI68WLhq4F1MNfPAtvtiynyfnxsi",
+	"nHABoufV7AwLnFc9eRrlRrR3IsDXPFObMIo4lkRCBxstCgQPJtvt4DnatxsPOo1SgG5rb+K5whG66fZb",
+	"0K/nroMnPj77TvL5QvJZwp1R0jtWPoUT0xVlwA/t6wJuroTMMz3rv1ftiBKb1V9RSZu5XCV/aJ+IkouH",
+	"5K6rwCk+d8FcmIlTQjFIZRSBf/wD1m14NXo//v33bz+Mpm/zDMKNAQJRK+huLTN4C+If+wvQJ8K1thbd",
+	"LhShYvfrklYR83u4HAGVbMvJECAr2SxkmZbXYe1TXprABbP7m7NAHPrJEiasq9Io/riav3V0z+BqZc6O",
+	"sM1Gj+7biM9Rh8XfkMcjl9wnrFsmUabJWvO9O+X02EN98w106N5xLuL/bLGc1lH29OXdRHWbKwacfQBL",
+	"zP9asYLONCt+y4/y6c3S2hXwA0DZCYB3q4WsNBNYkHjO69SILaZ/VGbh0RaGdCcR1F84PUsuCiDeaWc1",
+	"rJgE546/fJK8PF/BNxk8iztFQcALgr+j5L15P/2Q+6xPoFzIbMltb13nag3bIM9IbubWRvsXelmm185I",
+	"qu47wW2E/LDPGRckCz5RlIl7XaK4VVoOrhQzXvKWAo+gniULzzeZ/ePcer1gvArJ+j1jcgWfz1nFknn8",
+	"niC7zjmJq4VRCnwd2aawT57APipEdV7y2cNbuVbHxDrNNc7FfULff2N/ifITaLrPWYQ4m7ONdyI9cKxC",
+	"2FWIR8tnG08SV7fC+xA7Z6fINEErrqQ4TRdVoOADciW3+yDfNOu+nDYTv7AF0Wuxp4Ak0Atmjmi9/B3Y",
+	"5UcsqXnv9XYvFhW8ZAry4Ol2d1MFsiPf61Z6iTgZX7OLSq5WvQ+ZkNYxGM3HNjkdAdMelZJykdG+tEu2",
+	"S4nAT72PvpJY3wa4Usnvd5uMOD9ua+6+dVmckRPC577SGVfENnJ8927Al32o5jYvPPomHPTQfZRaVj4A",
+	"V1XoVvcbWq719XxiZIcFmlfMkpIh9i9RgEJWS1b5jOM82oP5Mdzd3fkodYs3jomiswiyeN0+0mctZgs2",
+	"e9jjLMMcGCOBnOPMY/rtq2ckd2Lfxzu2R8zWWrhCKq2dwX3hyyAFB32o4umT1+K0cEgG0opUcuMdf1Al",
+	"pHHx4I67FcGdmWEsYsUE5N0AY5sLIIRQLmaNoxP/Kd5EzzUKtxLsikiwZF7pCMKgee7qcrN2BmozfFjl",
+	"cXdmWvPpuK2pPritcQG6b1kIE1/fgcXf4l7Ci/EI5Sah0JjWfpXlGn0FHd4AWu+kfHJkns5geH95c+MS",
+	"/N5cf7QZiBeXb96MJ1hj5t0IytB8vDp/Oz7/paUq1oEL+q3cwGXX5VJuXJJ4Rmw3s3rEDerT4tazWg8t",
+	"S3OZhCaa9XcXXGEB3kNXPyJQu6yxd75gv5SmmqmOS4ut9FrbzWLbmWfUPJs+Zb56wrMfrU+OKueokiRO",
+	"sI32fRkJkKx6Ze+b3coSRybKu/FnmA4adSg9k0YuJ1WiUS3re2kjtJUv8OLJzzGg5S42c6utReGrIeHG",
+	"DsSCOG5X4zoKITXrCoWa7ElcuTGp82/xtvkWn1bf/oMXv39rWs+788N1qBOEfF6WDtXXQiIfRSEtBRL6",
+	"IpAT0Raw3H99v0xf34c4nPjOHN9tfa7gN4rMStnQvHvsnJkvMo8d2Yuhm2BKT5qAcFXJmQ1xWRQKubT1",
+	"tS0yQSR73TzK/JHti/UosmC00neMer/HzOxTJqyWbixKJCOwqRZQFE4+2rc3snpIB2BmJeVLVlw1EcD7",
+	"MixdkI0rx2Z2nBVg2560V2iJE8ScEaCiRLJjSl87wF1LeYs9AKSQ3sUFFAqEkvSOkMmlxZTyHmr7wJOX",
+	"hY+OO8iQqrlTagljyMvVAicywvQ1o41kzyNY6+AjLbzNILH9XutRocqvSFtxa/e73z2QHVcvOdqritiK",
+	"Fx1v4kqWjmPXg6f+OqArDvE+zGREZpwVVGT+7bc+lqOlwOzDMvbIKpWu/pCKV1q45gr+w73qRhW3X1ve",
+	"5IbJrKipLVjjILbIhD2i8XmiOyhlnxLcgXjCW0aLFrTExnKzWloE716UDhMc6AOdXC+4Meuc8YZBL+Uy",
+	"twtWcWPbWR+pdXRbOXArbJz61AHQYhIVVgApAzCOZyQ3SwyZqogLc6LEuqObBIZxklEqncd04/XWliTf",
+	"f6jMozcL+ur7H9Ln9ubt6MWr739wPTCPAwRjwb6kizT0DELEZSo7g6Ov5y4zEaBBFguoENy3sHSnXwEm",
+	"HU1WFk1yejPGhQRTKZteu4Rk+uDmf6qS34dlpQ2/L6SjQyp4A7vRRRlvmRCgnEwfz4jMtOQCq181Nr/j",
+	"rAyUh7a4QPNw7szhM+9J7Oc7y8dhrxSjS0+nH759OXxJXp2ckOtfDpY6SOt6btSgiftMQlmFAGQH8v2o",
+	"i2H/pldFV5wVI2Bf2mM72zROUCNgRRwA9swzchJk+I05bZuxdWirC2NIsWZRnuh+er0H3uL1r30VptNz",
+	"46GjjpYVo8UWWpNVk/0HLwnwIUZg5oIr1EhlFdNI9nHb2WkIXW9bmO0bD16tD+3ChfawCDIujmdhBn77",
+	"0dUF+mCYAPJYjA4BQBN+v54gyNJsrhy3S541aELdctwKz1FkTNHARnSA2vxI/GzXsNu5I+KLgmmeju8Y",
+	"Zt4j+G4dRe8ebHXNtf9sUxLyGnbq4ycZjDzb0dfkLAp9/stuj1NBC7eEnjyk9+rVUkKfaXZ/bzuP11XB",
+	"qnSJn+dGpMfn/+si0tPDlW1huZB4HtXr8kWyhmRMZwtiTBOXfG4NZ2OsREEnkgP2pMpPITnd0gbQR0bM",
+	"39WQ5A5bmp+SBRUFkpohyBeIOYywMva34wFzP2JJBihCbEMUlt/HURNAwkcs5+CmAYGOdGfo1CK50dGh",
+	"fXz9VgDYZGs6gLsu2PyVXEOFn5Us+Ww7JDktllzkpzA7KiOa0aX5HzNHKnN0CUb7e2Db8Bm6BpYAeV8n",
+	"LcOpwppcMCfmN+ic0bdMS4eONZ0Za2Y4wTpWhw+1SxX7Fl+ETTKR2hzWULCusa8hHIq/HqZodzg4exEr",
+	"rEgW14a24VXU6tq5qjpLihojSUs9FrbxNe/zzUKx2WdEKN1RxX74zpl9wGdW57LYrxzXm05e93Kt2ZTa",
+	"qkGNyjZqRksPLOp0SY39KzearY5NzTOPySUHfWgbOHXakLBeFPcUVXvNfQs+jb7dOn2OoXyX7XE6+mV8",
+	"ZTlkIWnahYCHJL+6nn5+P5qev7V8toE8A55BoZGvxZLpmAjFJ5laNcl6XReyLIa3Ar46GY/CV7F0n419",
+	"2U54SmFtFh5LfbjGZ1JoLtYNSlIYyCAbRJ22/2UbOyQHrJwaurnqIgts5MG+akUB/LvNbMgn1x+nDRZi",
+	"DY4LoEBB+jmchDM/G86M87LV5m4om543JPnF+M3o47spzih8UEh8G0mJNlCvTUKrFpEOK/wZ+pN4zXHp",
+	"eoHiXgP2DJsWGKUwDj2j7U1+ivWAAAsEuPHQc2TvrS8dTgmQTcIgYN2wY4HG9eagHMfqUPX5776I8eJ9",
+	"gKsqxTgPMzD+zyV1bK8+PYuMAZUsncnuSrdYXiO8zyMYyxpotD+5Uif1H7KITBAOtwWXJFic26kkerhM",
+	"cSFB+KUG2VL53sf8sKMW8+ZUlyOgOKsilEZKepQc7Z3HAVvvZy/wEbbyepvOnAkO9V6RyGZmTeRch6VI",
+	"bTw3sW0XkT9bT+J0W0V40rp2iVvLln0BVXhIRiKALRD6FatSOBgguzYWDMpB+sAUYGVvRXQdeWwUMkAC",
+	"Sxzo8ZY+yiLwfK213Qsr9AXxFrG8JffmcS1RdHoRDTaDc7JArpqMa7st5Aay2HDT4lhKRgGJD+SKbmJQ",
+	"DEcVMSORLG6FlpqWKZ/Fc4q8/Z6ApBhrSiC5S1MXUlFr83nWyCOHezKOqPWwExO1XLAKov3dF/17kozq",
+	"Z3inlRd7cz1Nd5k42p4e53JkdzHSuLlVkX6XDZMFdM2p6J7GTXdPT1BbuUJbafeIu/rBLemddRsi5Xtn",
+	"K5eYDRUP6zI7gseoqKhCV3x931MCQgidieX1fHD61w7Z+4BrHvz+W5ZM5HFrRR9YmE5nVKKn16qfQbHP",
+	"7LGiZTlsr+P5ESuFWu63+kXas4LnprtU+MMPfsos+63bcZ1YmqqnnNYpUzpYGw2Ps/97B0FkP3LgSDRl",
+	"cIfDYCyGSmMikq1d8YTz8XyKM+7GX4N+lGADxR8DTiVSfRuOF0/AY+mzWUFoJ83xZRqX4e6ShjMVyu+g",
+	"yLOdwjYg9AwlLY0e0z2/J2yiVmUZR91T6EzcTt0RO29kEOWnRoNxIHMYVeExbhZ1mage160b9Tpyv6U0",
+	"SecgjSjQXFtxEUqz3TfDSA71vuTN/FrN5qBfhzrT1SvavtU9erVpwSXI9L67F9uV1AuG/EMOeBwIskIk",
+	"DQ4QsPDYvR+QWy4QlgjU17kGI9H/MpFj2517hWpd8Tt3TtpSeg9l8MbKVs8U3mxQ1Oqstlcw++kk+r+9",
+	"VqNtG2/Uga/jetOjU0w88kqKpU1wfLb5BgI0GztOfPipX3ZZyM/WX08/+WxfDKFF57s6v37/4d14GtdH",
+	"OeRnNBZynygimtS/PymvPMiIDyUVwkrz7iICMGI53jQ5lLyA3C6fC8eD9x+vyC3TtTxKrKll842w/Ey6",
+	"XASEgxKXsfmzldO8LC1/Ssx3EqCSDdXyYACwed89Rcjb6Y1k/f7Wuq2W+1xPuoNkevqWcFvcRci42Fgn",
+	"sLxT9A/McSu1zIEL7DjKs081AlPUIk4J4zWj8QzL4GF+mt2kxrapuNZMALkk4qUgR99lxv3J25xRCvGt",
+	"wEJ0oT6NTcSGlKVQHSROFCJ3rJTiXv35DOvxl9u4nSxYq8B6yyOgI5CLuFw671YPNN0HkCYHl5RFSkPH",
+	"Te71DMdU04NT4zClxqsn3MerIN36HdiBtwe6K5htHs20ruk8lJJopkLUFs3UyLiAyK11Ufdnsu6RKut2",
+	"2sF6zO65Q8LK+43qm7E1KgqRwzZkXWsMMbM5R7wi5p5UjvDUxiTVerYAckk1kys2jHRPrDHRHbz+GIKm",
+	"h3aBD7C2xGgffUwRx3xADEbivhHvxpyPPYg+pNB1Yh3zCSJo3oZyTZAlFK9s+8W0a4x320itC9yxJr2x",
+	"WuOa9Fa2uVL01gjbqUKPj7ltYcYj+uS/tlnYgHYAb3kUYnBRq+Bbd24mVwjRR0eN3J77u+YbReRG1Nyg",
+	"XXfgHn42tw/8KJIbygqQxtVQLVlxw8WMHSRYqGXDh2q+QCvo+RBUjxJbjnG1BzNrKBPeGb99wCb7GvaW",
+	"P5UJ93KUi99x5bu33A0wF7Byc16x95ZkfP8b9jnI3K7crES5VS352oer+/9sH+s+SPvhkbP2dyew+7cW",
+	"zJgsXa7Vt/hkdykIDT3Scu8kHdaW2rZGb1WoZLQSF3Sb6kmPr0j58JrOHvaOykpoV+cq7XXhIqSIH92d",
+	"1qtGyKdtDITqXosJpkqnz7Ivc3dsKytWzaxX5hA9Z++P8pLVuNxrVO6tfqZOHPQA7N5iWZeWLVDVknoO",
+	"Ha4oBQh0VnEn5cPHqmydWyueJ/bJybs+ThujCB5UcuGho7TibAD5J5/ANmw/J907rGl1z3oQLU7h+ZQK",
+	"qxcVU0Y7Si8aEN7vPbXIlG2ut4N4oFDHpl6utvCKm9GKkFIUfWBYWC82pc1bjWruqMfn2a1wuPGM5HaG",
+	"zD9Ropp/wek0/wj7yZLoGeGQu0KtjgIJKp1iGr1jysu8ooygOZvFkpG7tca+4U0PtTSQIDAjxRotDFdm",
+	"HctnDMkEPuqwIdHs0GoZSqv6KtiD472SNZRRR8iQYjtYt0QmXh1cU7AZL5BVqo78G9XjYO2wv6cwrR+L",
+	"Y8oGG1qJNJmeT311NcdhpbmC2hL0rtzaUnEaVOFgXO5aWHHl/yG5FD4nD1EQFTcmhCNr/+Pqh2yeCRS4",
+	"OSDcksZKgIwFLT7erVlsjCRsG6+tRlLZiXOv+zal2K42UpuFIF13NbZdbSeWoM1J2NUZdq/KpPbcZquN",
+	"Zpo/2punWW5v9tC8EHoiEdvzrg7shTZmLden1tHUg359CrlV28la9KruoBYAy4ndwEiM4qArjqPlSRJo",
+	"Va0F69UvvEAsq7WgQn+jajfgk3vzro/39fsOJVCxugR8O8/QTx2BdjHq4ultlPNOY2aqzfkk4wh/Awih",
+	"53Xxmr5dmeslIc/beg/udSlY6LgFRIZ+n5H8/5MH3nGxJbMFrehMs0olx9QacDqAZdqH8+uhlacRzIAX",
+	"hdic0W3kbLa20QZpS150C2jt+JVDp79PR7GaQuKAZECHSIruKY6u2nsj3BoDpFrEWiFm78LSJencrCur",
+	"5dJ3dYQ85yuAHMjdFv/Ra6bgpj73EZEjFzQZrfOKFY3DPncuhFr0Ctrtour+aMXoD9R90o54u8XatmYo",
+	"Ad+2MxvZPLgMxujADWr+hZsyPyP5HfdVu9cC/6PmnwcuJIh4enZwTGP09RAc35hjlkVbK5khQWdatvAU",
+	"IOV4XHMGc1MB3amtvxv/jKmqrd//hadKkeTmY2CXmbfNP2xpwhz5zwuq6R1VzA3fhkSXtGA2w+huC5ms",
+	"6Ybn1seZvuLaOGghY1FbmsR9YMx/V1IMJ3TjkC19AEg9WEXAjd5/GC7XE0ZCLHYON5sj+AZ0VrxdohAZ",
+	"XnNQ+MiGI4Ileob8eXZrZph5kHtlOfcpYH5/1Jh2lH82r9mvzzzJLVRW+00+f4zSByKcMjuo0YfLJpzT",
+	"blIjBGGjmjm0FVE2dHs4s5V7+kU8mfEJ6iiIPtCUMOpJHhXEWsIMEOyLPl9XSlYdCLfa6aWMukBbDZfI",
+	"bNy/al/BzjEzYsRxgkjf6O5usWVZMMfHaQld6hTru87gjoT3mBSEIzuSk9GSGNcnMxraYWPsWdKtaESd",
+	"X0ux2k3tiAJ93aAUIeSXhAuPXt+Mr6afL68+f7q8urj+dIqB40CRC9hUG2mL0qzmvLJuF080tpCl40om",
+	"JQ+l6cEqsGUmvUfL6fsbulUo43aRfHG0sh563B3HxcfJaHp5fRWPBELcuKexaJPHdXu//pCM48LYd1Iv",
+	"LPDWDn3JqFpXrCBrUTKlvK906J6yhOIgvjZcsTaK7f8gvGqEarCWNV6H+8Oph/cJ2n25jSDapOv5uizr",
+	"EX74vcmK3txUP/NHZkFlcFN6G9LcoT7YljcqkDbN7z62YYfkk68UKu6ZVvF3VsmooeeKMfvNcJKqxV9K",
+	"61r3LjqyXCsXdQCTw0MXYiJnc7qxzvAJ6D8fxpPP4385fzu6+nmcWeQeyg2+hBrYmpXbWoX/H3/4rtuh",
+	"6B7c7i4pXfx8V1Bezn3SFi3Lxj52xOSBuNgXW/axmXgmhmSE4n5BFdL227sRNHh9KzCPNDs5ObHH58yI",
+	"2KWs7PTXlyYjOYbehyVVGiw7K5KUDGpmKGRjT+Qd20pRoGKKbUGlcqV366K2SOfngRv4nTgYpK4nL2DI",
+	"aDqdXL7+OB2jqHlgvoyLT1aIhXmoYuwmATjVHAoVfE5wJ2RINiaFFVZuo9r66EYQmRXD+8PWcoCaLK++",
+	"/8GW+ecqVMUERwfXynFY4uztB2r20Nh3kRB+Al+mjrKcaxaVj+EqIgMgL7P4inSZh1wQBqlQK6q8HLdv",
+	"ySqDkqiBEQcmD2IItIQ3nE2koItoV9UFAcLjwNZasYrcybUoTkMfbTDR9xN3PgzETyZKh7/8UBMWL7Oj",
+	"YCE9fYwNimr0dYoCN0jEJohcPVxExcQhrR0GysWd/JJ5rnHF8BcbV7GkUfZX9JvCvrJJVfgpxKe1uICt",
+	"1rj13lxfMXLwP/86evFv9MXff7P/e/Lip8/DF7/94yT74dXv//RsuJgjVIi0fuCra1kMOHrLC0KJKzsC",
+	"7mevbHJ1KxDpYd4sgDrLZ+dHUhWD5FYcIrktrSC3EJi58AwYpTWuoH7iUcWA8r8Vu+83NunL757pPkvg",
+	"hXbP+5xW5I4tuNlqWpEZGKDN8lFziKbXAImJ0lNDEl17eGbNgTNv34r6hYYMVScesYm2/FIWZiujOC0t",
+	"Ew/6Tmq2At5pfMkaM/fDyXc/HtAG0gipPXfK+7XSRoOppzLHvBB1af3E7KsaNGv3RIDJEh0Ic6wPGTJh",
+	"a9fKxoQ6NVkgPHqJdJu3Ys42rMpCpS3QwmwBCfMf7hDZchaquYe7Wys9kGY9Ba/DoSXc6c5mXkjL2geb",
+	"3+o8WEeMPFgIc9Tqd09a2wSurSPZQo0JEDz5ngUcyzn4dYiyeefNWlAB4e0h/aHclDG3y0JlO9onOBcD",
+	"pAxVRa+yQr9334nLSLk3a47J/jFWD/jbzYGXGxFQPHEARDO6HD6jNhVhBg+ezfohVAuostEs3+Ry2Wdy",
+	"FTPbQAK5bSxD3vaT4cnJSwyi3wp3OxmdngEWaGmUqZLOjEl1GWF/nPK+JZDXScwgs/h23GHiqdsrco4a",
+	"P2Zw+CzkXbHd8GKEMg+RSNhX9OFYjGU3x873Jxn56XtzH//0UxZ7dGy97cblBgQcoRKbr6gIKlvN/vya",
+	"yM52m9voIYD/v2N6gzWKsD6vshwQtbJWVlxTYBT15FZxHV/IoTjxNB3hc8NbcdBA9wR47AudaRfe3rkP",
+	"fjx5tpmK4a0d08MaQNekZzMe3ClCWLxYBTaHyPQ2Fos1D4iW9j7JIhIqRquSm2tXsIYP81bYCGKbnbwP",
+	"kbu7DxZar8zGNv+rsNjA3JoMSldrLMQEixeuuF2Z2CYU/yCw71OcXM+HEu4g052ZmlCdTpC4F/jvI5kB",
+	"QQcQ6CETFW8DcJHRUslbgW6a3AqlHC0NR7DEROw8DwfcsgNCMRyrm/n9qqQUvnIvcN4/Mm+X3Ap30kXz",
+	"oD6nP+147HSMcDkaxFEDXLfLUrPM59cfYzsTuNyQxy1cDLBacDtjrLZpnEYvNSIgfofcCntxKuZsHbNo",
+	"DTPo6+rSOzjzZ7Z9ngCdTuKgO6H7euCjPc4dQe7gjRF1brSjVdRjEb79SK569ydVKM2FXNwjGVwXjILz",
+	"JOAOGnm6R6Prnnlcu4J7n6ZUQhfrtVl3BTdmSZRyQ/KG0zQfJrSfrxSFSEOlUujr1viyrboxS2GniuJw",
+	"Qj4iFIqRpeKNQD9t9dzrSRVHcLMGQM6+JjBHQ9kLLcCv+pbzk1Bc5U0rZiAUpSZ37J4LhW4oV/SBjP+2",
+	"pqXR+nJjmeWZjfSS3NfNyXuU/rXd6FoFZCkfj1hCNfNcDHvTjKH+TI39ty/mQ3YfTIcyQ5SUfOkoyTCS",
+	"2KGuUFxpOl7tuMkwJ377uZ2e2XMSprv1rMnZ2lE79UByQAG7OGLm8ra40fQsGL1Rlei/LMR4/GVVUuEB",
+	"YE+oG2aevdFWbTlIeodPQvxF0xTrwafFNk1v3Z22wzx6dQSlxopGYi044zytjGeqCSz/jOkdQg0hkefD",
+	"3FBvPM2Bg/veirgK1MYW+IU0n8xGN+XcOf2hTJPvSQM48Vwp8h1ZPGDHcNHG4+HTXvzsx6QedrXbdmOM",
+	"D9/djemLbuo8P01YYmGPP/hTamrxnjut9Ws+xN/8EqBK2zaSjnlWmkijs6gETMWgLgQrYrSoygGfCjHr",
+	"w9g36EfbzL716fzpmnks4Na+8UFlqy40kIp09jDnZdl+Q6NzBaEHxkRGVxgEseBEuSAW1Wi2Kc3LshYj",
+	"zpoeHME2wdgzZoI5QAu6girS1pUOlrcrjmGRhYgUX2sakTTWq78gWlxL3zhafcGOt4H2cF6bvtS9RB4e",
+	"MdrAgd+uT07+MgsTBP/N/v/4Z/aFzbCsIy/wh/zUBjC97PF1P1yMDyuYxRXSFVZIj2aVfZmxlb4VKF/g",
+	"E3m8nrldC7iWfYXSaNEiXe8bFerxeiWrdlIUW9GKanYrAOTOVHC1RXgjhH2GHZftzr1PNg6cMVHgRKVy",
+	"gs3BpLxMlmqvGaamhVRphTB2QWyNPefEgdJ7tl6r2dta+npjuzC8kt4fjPBGE8xVfFRWFTPT5aetfWbA",
+	"x4gQF/zSMO3vP1TWGVNJWjPYobJzWCuo7AlchuvZjLGQwO6YaQtetJahhqb6pGKblyZrMWq5tpt98ydk",
+	"JpdLrpsa84GmNLuoZEtRSIdT2B90R0iWreYtH16Yg4Y1SeljYAXKCFWRTaMifju5rmaMzOVaHKPrmyG8",
+	"o0q/let28xAYijyMBet2y3XVAVKwI9DReRNGCv2GKmhnt2L3W7IBT4h8suEbjkApcsj3nQUpH7i4f01n",
+	"D1NbO3BVMWvXHMgkcbkcdRHZfRMJ9qVtvx48z0cUTT9QM90yVVkBF0R1h8qjSY3CadatvGvPzZLWgeXr",
+	"tz19Vc+RHwKDfkJ18XX5bKkqXzdJ5QPSdrTYhKpVoET84CDmLDV5f59TMx+m510WJcgk+8kFhtlXrOIS",
+	"3aq1Jo3mze65EFjO1zqT0tURjs23OeDoqphal74YD6TH2xrxjl9Oiv9Qd5dgG6baqyDGaUIqJiI0Mjlg",
+	"+F6dwM3BK8IL5egrKza3fAXoegmB0U7nAxa5d8kuSiD8YlQpi0IDYCuZ07I0V0BsEgLAmKukcvOHufMg",
+	"UNldatgzfWPeOhAA+GN8hWRUlr4eOK1s1KeUGwcjbilE05t22o78naTFQend1z1pBeJu1pkTQX6d/Ik5",
+	"VKcA4BCrMpUn2EX8WuMPdbuzKHRJ2BfrY8Ci5UdsOdrmM7MW3mlTbQQTN0WOCddD3UDtQZDZn+zSvtJS",
+	"+w2y8w9qahjbqNZwLXTvLXz89TYNj5tRMWNlaWE+sYQBMFCbBdVPVHfUvCw2/aDkchh2JY39esQ2ciD6",
+	"bhR45ig43t6DUtzKGKXBejPCfE55aUvxe4+t26/1GUdnEFdkU0lc4F3h3sXFHbrt/dzdxWlKz8VWs5pw",
+	"goxpP5Fh8SKRFLNJhf2/X+a84ypVmLmUrZwJzt23kgrtOZ/WS5EwbhsKHFRMMwHmyJJuUQZYapIop0kH",
+	"AJ0v9d08h0bCuTf71XDur2pbYXzgyuylXzc29S4E4PpqfEqE9OkmQ3Jx+fP4ZnoalzUEv2Vc9zDyz2Xo",
+	"hMF6S6YxwsyFSsaj87f4ETDyoXZj8ESs1ZqWQ3LjM1NWq3JbL0JrujbIBtidQTYwHzxUysPnGw0bA+9S",
+	"1sO/jMW8/Oy12ihwzSVdf75sqcs1q+05y1Xorke8Lo+QbqvQsUNby42huXvcJ7IwmP1badKpnFHjUHdL",
+	"zK/Mp1svdvQ7OzBb92OoZYs4EUW3hiPhcAUUOzZnWa8r68R3JsZffvgBEodsL4MtdzzFgJaH1qNjgY7/",
+	"RCvytEv5v/x6RhOwf2l9lLuBG/h4dXV59fNpVOJnzgVXYOlcgDwPvAowFYkYzZCcj67Ox+/ejS9OCSUr",
+	"VikpLL+8mZmb6fWHD+Y3vWC2uorRduIwgOditaDiEMEGZziCT4YEazCdxqk1IQ5i4Tv14uM4PiP68Qbw",
+	"PR1kA9uvPbWd/BTW8OE9a9eERJo9QO9Tm5UGdX/ZIy/MVYb1ORd8toAywFhKH2JPxgyFjwnGHNDsVtQA",
+	"+Pa5qauRWo/CGf3SmluKUIhVYmnTVL0Zs2P3BoQgW99jgzfekAtFXY0JgvOA/EUfpNJGmf1GkVkpZw8N",
+	"Ug5MYb0P2WDeoV5Lvn35/V9+qANZf2ixAGvp3jtZoR3yuuu41DTZolu3lJLPZ4uwBIncKl9Ymiviy44h",
+	"/tuJyLm2AUA0DuCVBS3sSfvTgha3wj6cOQiADcjENoTpJGJCRPHnzCcM0aX5i68tl5GouEpI9g21jG4F",
+	"Fv2SVcVKm0ZWOMox+MnzneR+GvPUOgtZh6egLDWanqV3XEjFUqwnthZnNGH1039+PZmM39nUHXPO/UIn",
+	"jvqhGszNRIoexd2sGLnx9eX2mOvuYNRpth1M7TlgDTDngS1zaePngBMJkIIW6EEfo8V1L6nVjjH8EfOP",
+	"un48srgj0dUb4ne8shE8s1linAUi5X3evkU/wXZ08e6einEUHer5Zmswvz52JKZpRoLxjA+fFD18auyQ",
+	"i/t8+F8rfqlKuWFKv+uIYLCPO+p3H9JM4Bn6YxPsxyc9inaFN1pBgFDMv/dubGiQ+JEaHbfdrPVjW99O",
+	"bSrmtL/R0LUunXPiTdi8PayrWklnSzbXo1KKFtScp22OpJCjh7O6vEfk2at4Ozy4/1uQtdfCXLC62non",
+	"Bm432YD+xZWeMwwvxJ6PgBFxlMx9QLlupn7vhMDNoglMLf6Ny8frpRPHqpByEFOkhaB6uIeo+Szw5pRc",
+	"WYvFKFO64pCVGLPvBKfvraBQJSLHt5AnY66JXOsMkjJBuw7Zx+YpRRTdJpXhqORczSH3jDzR9Sq/X7MZ",
+	"IfXojxmQkHr8h41p4qu/faU2qq/bQCdddDfP9bAaesNmFdMTqY+h7pePrCrpKpUlZdOVWixDS4OMyhkt",
+	"lSSK3wtHD6AjHlzo3hk5IUUlV5iX00LT1oWZJXVf3DD9cdVz4DNLeFdPTNy/xNkA6DOvRbntm4zGlja7",
+	"IN5S3393mJ3kOFKTFVVqI6tip8Uf6q++erYhNu6aGeah4bA9Psp3K3nxRBna3tqbXE4vz0fvBtng02hi",
+	"3T6XV2+uO9bsDkVIep0ofi8uE3kocsVEO7IgYk3QeBoIF2nggLXYD5I7Ykc+uKchjV2vV1eMFfswDpFt",
+	"R2hhTpPSFdWyIlum0z3Cw3sp9n0U/D1w6pEagjzSkhdEMaWAmLna4SJvS73yrWU4p/VxJTcHzMQ7LlI1",
+	"Vr+seMVUr2pKKZ6E0R04AoBi2BLmPAi5QVqH1fqu5DPycfIuC6SshEJuxeGkCNNeFnW0fYgfoq3RLARO",
+	"rldMXF6QcykEm3nHT9XIEanb9enSvim9+Yv369+ttZZpUvl1G8NExCmBryPiY0UrumTgHq+YXlcCy3pZ",
+	"N499BCOI+DvR8vB8WnliOpOeyjKd2vrseI2C3yexZ+7U4O8KtdSN0/LVemVMUNXGVG3f2v3shf0clrb1",
+	"37Rx6PBZy00JnmoX6F7Y3K7IxOjtNmkBp3yCqurNKAF4qrZHwVNSv6k9sBhMvbE8hm7gMyhNbDmmmCj6",
+	"4w8To7RAc8iEs8kf3j/rajPASRI2VhaSTaTpW8Sz0R0p0AM10wmSCJkDewuN7IW2gJfFznVwaa7Ndiaf",
+	"HDCi/gNQ/fn9WXP9J9KXqUJFNvETzv3sMGMM9m8SXkDQTKV7XRSdYDa2LY+xCedwT91v/Qce3HW6orfd",
+	"0NTvZGahjh0v0SOqGOIrLYf82IKB+0vZ2bvC7ip3TKLN4KV4wDdFKxikcRuOqV4hLwxxz830TPT+NYG3",
+	"n+E/vqi6sKXU4Dz3zBh69jIDQpDdm8ySR0VwH9c7s6sI5pTZ4kOY2cjErcBmcPfZPONwxi1SaOT7MXex",
+	"U4+Ra/QBOhoIixJs9G33SDqkrx3iAfLwLIVwPSHXjRLvmzNzpJE0BjxQ/U7UEyR4s1Y//9uaEbp0lOue",
+	"4rfmD3XXUE/rMgjoA/RgzyuxUzc/ogucHql05unpNkcCMay4wKX4bb/Txs3qMDrPXUxNRA186163Rif8",
+	"x3Ok5Tj196tl5ri+IjhsJNQGDZb+GHHIy6nl/b36jmBJj2M4Ww6WjgHaC72TGIIpEF/okos2ndzCWkct",
+	"g5o6qgQk7qLRGOHNY8DJ2GIMznwCvHmfGlIxrIFc77wT5FubPUUmjvAxI0zNKCIEkDUcUyfZo9mHzWo8",
+	"GUFKd1EgddIRU9E9xac+432OS+GzdfYnpITrpsteCGzidGfbW25xGl2ACJN1EvCsRpHr/ppFBT2Xx6Tr",
+	"+AE8YWthl1sIEePeniZMpqzmqYC6r75wmTWeVOZpS/0l7B+yxlyf1UUaxwZrzYGAmcev76LbR/6nxiFN",
+	"7I/kjNeqQYV8HDurh4XucbjONvXnk82TN79nnmjQ9ia1L1G7udvGHH9fTcf5ajqEGzY+0W3gcnPEsBsb",
+	"q0W5CIs8qY24TyTW9twTiQYjgcNf57KasSEBSqjAW0ZtIicUNiBSECWXjGwYe8BCB1idEGF9tdSIW/F3",
+	"f3yBYdTP4T1/ZIK4+lqhvof9hqsoyagAkJQnpI47wlXgvAjrcitsx+HSgc5RRZaW3sZ+39xBqzV4hja0",
+	"KqDWDddIfqWI3vAZi7/p5iIwgYTKAQ1DyhXMChTMrQTGydIh7djqaOiBrufVq9OTE7DnolIbJy9e/fbX",
+	"kxc//Xb615MX3+M//ymJbudL9m9JrMQIcTlW9bocXY2wfbOexNX/DN0Yr80sfPuaVSVGNfoEziBXEvdS",
+	"yq9t1EdlQWKhTBcUNLLxBmN5QZARk7nX5v4TTJE/vb++uhj9658tLltsScnMLJEZVXVmMxdRuvl4NcgG",
+	"76/N/59+HA+ywSeAC0/ffhxkgzeTy0E2uBlNk7jhcHP8M4zXBXsPs1buYHXcskQT47OqmjusqxESCY0n",
+	"GiEtyPJ8dD69/HWc10VJ/vHD+fX7y6ufc7JBAqUhyT+Mbqa583RmESvMfF1hRU537CzYHnwDuORmFFzc",
+	"34pIckWNeLVgI52grkNEsZeDbODeGWQD059DMUM/kTfWC/SkObQKx24GW6+ESe+5Oz6lAD+x57Kxiu9u",
+	"T82H+nj3+DPw4R3F092f7g8y7DuSe+CzNSY5FQLLPiXSzlZyoks6exitVmmxD78SuloZOYvI0Tupo8rc",
+	"K6l0gu3RXKGClclpXFD1WuqpfGAizYGyoOqG3wsu7hE/0h7C8oWmMFMaYnstCfEACMBCueoDbeN5M0fI",
+	"g/FXq28U8e89cr31Qh9irUi2C8FnxapHVn0Tx2KT8QO9qBgt1H7CLT8qOSdUEK7U2jGuU4JfaIRVt5YU",
+	"4gnkz02QhF3A+nIl1iYxs/u22ZO8yy27MZQbM4qVVJYdz7NB6xACNtMpZnIJ/llXN732PjhIraPcuxl4",
+	"5fN/QDdMYOOjHb3bcdxKr6UmHxWryPVorRcEns9I/kV+uXvxf/7X/84bqstfviLmJzqfu73lftbsY0HV",
+	"Oj95+eov333/wz//+JNPngJdDSuvkJJRKB7x345Qw9TumW8ldg+Tancjwdew+hP4+pOy4cwWlmg509HR",
+	"R95F2A13jOTfKrP3vo33+rf/cEKQF7/nXhqwSAbg97x8SE3Ksy1pTbR0JZ1Pipo/1dN+IVzM7wXV6wqU",
+	"cvOHZLbOn6MT6LR37JYLoKD9YlsdkpGlogSrAtPC7PNo83wNeeZP6j4xNS64fj4BFVe6xwvTWJQBFIxm",
+	"vjFmHTPRuipBRQVLtY+0qX039m7ZoP9WPVnK/NcRH/0mBuxwgHs3hYeQsW7R8wTvu/WTu8AzxHdAq7mF",
+	"SO5ln//VhJeic08wddBDeR49a78HhNQrJgomZrwHtdKFe2mbDP6gPZJizYF8GMfmFXw9ZpO57DVXySkU",
+	"zWCiXjoUofZIZaZqQenZQsI5NQIHHgVj71M9O44rshb0kfKS3pUs2+mIo5DgM9rd3SjX+k5+OTRv1/BU",
+	"mHzPVvi01L5upFCurdD8DjSd0WLbrs8iJa/fMNu4AOyQ5N/C63/P0YNSMbWSorAEn69OTuxIIDJ2XvLZ",
+	"w1u5VjvAnqS+b1fjsmhjjoOfXYwJ221lU++U6xLmyKKu+tinEb5kv9kXxhUDSUKLeJTcujTOalJM+ABA",
+	"in5pGsEIMGsywgP5i3zX/jvEJNXB1W8dM4DLqBXu87nLT8HRPY1ocw8SbA8Hp8f57CcautkqzZZvudKy",
+	"2rZFsDvSYKDCpTRb9Uhq1CzOutjvMjYP9wj/w9BuNFt1JZmLO+Naa580+PJuAizkcNURyETRJVS8c7RL",
+	"kNqFQgEYBQKDWSPHb0+uJ3Is3/skd5vu6UV2g6NJuJR6ejwjddc4OsAINpRry+V+B6xSHMj7jgjUyrJg",
+	"Su+dCFuZEhLd4GkXFz4jJ2ExsKxDM8+709DrN+EBviH/7NtkLQJ/0zkYkt8MC1YWHZIw8enEVEzsL9Ey",
+	"UDPvx5AK2wJz/QyTG7lkkP6xWchljSJjjjuuvr8fuCjiqMRaQUUZzag5jpUsWTIAcVQ2UOPIQ9P2U791",
+	"yUmz89EvhWZqRtJvCke21qycx4WXrUsOeVfJCIr11kv5OsYJiGZpy/HKK5JDLeC8VvSeEiw3CBVr4eWz",
+	"Xf4t5b57xyDVTUuwoZYMCUL/lC+5YPmfh2Tkltl83SJiGD6eihxild3dzfszVt+1x7glxyOrVQIyg/XW",
+	"/6ykfEmm1+c3l1efry8vzj//PLn++OHm8/m70eV7x2rruh8GBZ4DW/v4K+VU2kYTt8WLJeUloUWBgPAz",
+	"iNhFlWwg2Nnasw6Zc7XiRAlbqBtu0syPOgIiWS/ytyu3fcWVGI8JxQfBSxRBheJ9lVyxZy4cmMRDHhAU",
+	"OEtTlF6do2bwlpcWab5Hu4He8qJI+n2rNcD6cvtcDoc9x5OWN9LCnRICZ4aWJcQSjKyNqHRYteSaKMbA",
+	"eY1lIQGiZTp7Fmd+3TkGiV2zCAfWuaCpmbaE0VeD1ydN0MDOCjp8wS2Eb9kbw/91AfnBhMKZSamWbgv0",
+	"iF3Ud8pxk75XSvzeZdfDvj1y12N91Vb+SKt29k/QoTabD/3PsENqDOIuSZsrT9rQlVS8CrizDkzXrHA4",
+	"te4xVxdudaMPbab3TW0Sj4PFmRmqV7ttKpd0ZktVaPuYLxTqAlzN4rcl3Rp72T5mtK5EHdwkZN7jP1pw",
+	"mb6q/En0f13qitoy3Rfu+zc9qrIdRe4S1STtXIT9jXtjt/x6XFk1BuFBWbvA9WGLJsdMqmohN+YAoD2K",
+	"wORhUtt9E4qodp0auG1QgnYb4s/2BTPC3R64X3t3YBQz4jX1lWPrLTtLpdvIPuFp+MW8tLt+U3sQopLC",
+	"gAQOlYQhHoOC6IzcM8EqPmvALeMJA51pO4xb7T6ykt6xUrVLikNziLdH/EakXu1eGAd6Y6Vdx5rb486V",
+	"tp+w9EsufpXl2pucX6PQuJA72/W7J3UajL7nPAC22n5L7ZdoVvY5Uno3x8v6rP/00zNNeAy+qm2w55qv",
+	"ai3upHz4WJUdEsTqF9PEvjp516O9GDDWTUgF6NhvnUlDDvRhISv9qVlv/CsU/sYwp1pI515rq2hubsTz",
+	"649X08+XV58/XV5dXH8C02j0+mYc/xHJZONrEap/sYo/utqCHPMubM0fd8lCmU9VL5c+bJyIZ5QToBQ+",
+	"u3A8fpf7G2uveR+XoarYjHFEOAdsxqVWeCNCZotTLf8v9r62u40bS/Ov4Gg/pLNL07LjZCfSmQ+KJXc0",
+	"7beV5OTMNrNdEAsUMSoC7AJKNLtPzplfMz9sfske3HvxUmQVWZSKsp3kU3esYgEFXFzc1+dxbqtPum31",
+	"7jfS3O+He77BCDf2AmiiNlJIQc+yFUlxSnt1/X3ItsRm0khPVrCI/fQYmh+E7BaCVTV7PlshEdb9rFXy",
+	"Xv8EgXaYuOWGikYa/C0z18q0gLZEbjCdjBBy5fjTVv6Qyrwk03z9zT9eXb1n+FAAtrh8c/WejXUu1gFn",
+	"cE2bhkzi9wmz80o8g2JdWCDFrVsWO2TZ6dnr85/OLs5OMzrOwO9pYKV86PzD27+8fffz24PBQXj6YHBw",
+	"cXZ18e9Q1n/x7urqNf3bqw+X8P/+/O7tWWOAvXastx89fPptJ57A+Or6D2u01FH6f9l4zJqDZbt1CSeH",
+	"9v5MgqFCas84O/fAeJpKtYmhNUJQhkwiVjfuJZGti+1kPRrJFJ3m35S4d0cNvgBxVaxm/BpbRGfQMHLP",
+	"nrRaDl2DsoUVrCNdxI1tlYY+OthRrPbWv/5B5TreVytd61B42pXaXyBDwT0aaKmxbXN7/BhMh1BYRHQI",
+	"u2aSV9ta/Rcm84/zaVwv01QdcY9D7vkhmnsSAkhiUzvD+wTS8N6UrlB728If1ZJ4w41w+qEykbCh1LPh",
+	"3jSAh8dr1QJhNqAHCHgT2/L2Bt2zH3CeFYBIUjxBTOo7Xwfgid/QJrKdCoxXYXI2Ceg90Ti7730zFsnq",
+	"qrR9bx+aF476/hSvqXjh489NSI6E9LyBMSuiTK+BdqzJZRMiRi65etuSlcW/MqmY4kob9KlS1oSJWHiG",
+	"8OeHq1MJDOn1Tt3vf/lfja258++/bZvH999aoASmSNCGCdlk1iZJSnaZwsquxcVv2rmfKEO1WrOBBB7e",
+	"hJLqWn9klcqh48CJ77qL91BbSi82oJRKSwUOxufLMdPbnKgNwcIGlo1agQK6rk7lgjOUAdBpFkEriOGA",
+	"ryGgpo2NvBy3dMT9vRLlsraGXxlsf/NF/Rm0Gf5rygY0qg4Pn3/H5/N/BVh5k/kclO/Ax83wri1uVAtT",
+	"8JSXmwBlocAYXEsjhCEyr/Xl3PlW2WCC0nKFufnNwv3fpv2dtNYzyc0wqIki/65D98M9tjCsv8WHDJFO",
+	"lrcr8ah/aU4GpltTbzja0rVQX8e2RerDkQTVcH8XkrI367NYzcr2wb6LEHYn1/pObLhjsBaHAPQBfGDB",
+	"QbMQdzBVYY317Fqi6WW1h3o9Zoceg0zc1RRPcg35q/wiFDivh5QIgtgsJJLcpg1OejIZNkOobjKv74Sy",
+	"b/jHkxuxsaaUgoa+tpQrxHVKezjB4dRFXsd8yqUZ8zKvdQuk8LF3niWgQd3C3warRGqecgxcokE0xUNT",
+	"oEnrpjq3XJDInblBm4wdhK7HLqcPzdiZ8M/YA7MZCp8HIHxqovSA+PyhXExTbl4WUij70p0ZkFfRvdm7",
+	"4SnBc1G+5TPRskkAyxHaN4NRzfCHWEopS+QIw9WIIZWwL+vt2iuLPxW8sNOOW/gjPgw/K/KWvXqrUyJ9",
+	"WPVVGvB6dRjF6kvGzS0hW3I2d3/uvffB59c7Z9Xh0nipFbXWJUua4qW1Gk9zAUjwZqMJVT9WjCLfsPWk",
+	"laQ1opgcpQW4sWEocHUNVuocsYGeLXR5i2W5s/Xy+Vpkvg0+XxhhO67ae3z418HB3ysp7I+6Krfqh/8T",
+	"n3TXGLfivWdLbE5LrPNEYSLh/aacAS0lrVsuxuVybn0j/cCfKiQpwtetFB15gkmh4KdOZ94KSDDMpDFS",
+	"3ThjdaTCfZXzGb9J+nwQEmnMFbDzec5xhNXMEm0AVRnUtIk4O1Bs6KkObuSdwG7awUjR73wlZq1hNGP8",
+	"hksFJjSeqdjLm/l228YfppWXKJ98pMZaTQo5tkN2Ctepm78SIsfOE8rkpDiwKSkXUaltzBN71A7CUdJV",
+	"2ovRQQjuA5BcFj/qNqTDqTaYi53r2Hz04eL1sU/3WNw/bNI/C84Ar+cjoTuaAYPDtW6Od9832DM4WPDS",
+	"7VujfiHMYD4eizkw7VYwYade+HWxJIouS81o5yqkk0DMoOXXQJ9i54v+lRRFfgZpwV/XSp/v1eO+Er9q",
+	"DkgFL4aaLfyu1u/YQd3CbcT9iGRuUXOvSePqlbCqsupmbzDEGi3CcP9uMNVPCNWhwWSvxrfCdu5rw8d3",
+	"aW+Ge2H5A/yuyXhIIWDXL46d+vlwct0v/IIbe4n5yY2BW8Ir9RYJjMmp95oo4OjyYyf1ktwFNw9jl65v",
+	"Tw2C0m/Fhm3vCbS8ros2gpav1+W2Fn382+W7t2hwv6mM5eOp6K0kdwfElyZzfMOk32PfvXPudN3wpNae",
+	"q9eXbMpVbqb8VmCtzji+fYC82lMuVTug6ryUd9wCAzK4V+/P3jCUIH9FeMRs1cCI3Ct6yoOcb4pqyZKO",
+	"Z6gSOPdf7kycmS4R13GDhz4YwWnyB9C9uJq7Hfh2cHh4GBsoOVZThBqN0CXC5/NiyeILhysuP+wTbTuT",
+	"ZqSeH8IoYHWk9EGHaJ6s1EztwF4bZAs3orvPv4njbUMMYMjedI4BsAsSZs91kQtl5WTpu5uul4yDvXoj",
+	"LCAa+xjAVC8AXVYXea2i7Pm33z/vwgyexhnoO//aWItM0wY+AzmetkYWNgUljnwrK5Hf1PjadRkY0kfK",
+	"N4WC+VupXCLRB6EpZRdnl+9e/3R2mg28hVsYHecAkQbyGFbZ590HIJwiuGODkaoxYLp//MoAXaacLN+p",
+	"C/x5hkVHzJ3kFT/NO2LJ0KGlNWWCL8VIpY4iwDjCouIZWEE+whfwsnQOg1RIh4pH4F5hm9i88832vrbu",
+	"aoo8mI6V4S8Ov/+uKdBYbw9G7Gs7JY5YjBgN2Y/k48Gq11xrZgSdqFJMfDFgh3rzeyvnPgIRUa9s0ino",
+	"IDmZGIdfe3UOokJrFJBeWqqsG03Ke6ZoV+IiXaG9muOQn1fAZIfa805xFQyoJMZgn6GVLlITRGWO9KJa",
+	"UdNs4YXG+Ys3sEtJNF6zQs6kXb2d2bP0bsaLQBqMTHxl8Df1O7sZRKF2h29jEd8RhQ9delQgOMNUjYDT",
+	"jxFnbtil5SrnZc5+9pJk5mLsRNMcsWwxNWL8N4yxXHMjvntRtwIJ8iUJaDvxwrevW4c92oY7RWTqwrce",
+	"mwnL+azRuAFXCzbWQ+95Y3Lz1n7XrH2SgI8nR2zdzRPFptbOAXfH2jmkCFOGIz3BenBYDmzrlZF+U5cs",
+	"g79kA5i2f9p3Sq0+iwc6W+9fP9wX72sa99jgSt4T+m+zEylyTEz/Jn3I+8PsUTevB3lrOsfdEPY2um8n",
+	"hkKNSixiU6ytq9p2P+gPL+iTeEFNuzb8/Zrj55MYOmg9YQaOGKC/QBYEGYe088cQUtRqxhUI90jBWokB",
+	"hu51iZH7NG9ip2Lm0yI+BQkoFEiqbDUOEjVeiEJINS6qHPAGc4DLB+QHH1DYm5/wh9H/+zX64dren7nf",
+	"6Q55tuEK6d8sv/+1258Rvat17HfpM7SLt5vC2xc5AjijKVyDcF4zc3dDXe6EfZSYsXdC2ZZM55TP50IZ",
+	"vA3wtj9qDBMaQFLHmJ+PFkKMMDxcKVD6EC2s8Zz85e27n1+fnf6Z2tswgAj/9937s7dnp9sYTwg/4cJD",
+	"Zm4HscFfQH6pXoGznT4CcHFTBTpkPxNUYo0cAFJe3DCj3ToZT73QgH+qlRHjyso78YrLoiqb6pZO/BUD",
+	"KE6lXkAqOYR7Q8Ill9hnQzC128EIt5XwvXIOmJ5MsiO22F7Nl5aDhX33Q9QLbusZx7PNPa/QIEKnuEYm",
+	"iIl1NuGygGS7x8UO7L1hZQJgMFkpaQXIuBC8NFvntxPjtiTWs6blnAuVHTF4pGGmniibZizyXeBYmxmP",
+	"9G12xPJKrIvoYBXrNKvX/GRDlk1FkWdH20rK/HeBBcfGshxX0rLrUvBbAazJ7s8tBWorYssADYEXoMqj",
+	"zB+7sUp9HevfJqWejRQofKupAg421rfYTiqg2GLjQhuCPqIZDb1YBzkFFgf0x2rnu8bKpG8PsEgPaxnc",
+	"n/Rk0lFDvSr0ojsrU6KkWpjPQZpod4IcwW4Q53QqbouYuf9oaR2JCtq3W9wjJe95g5q02IYr5y8ryKFo",
+	"GQwOKATUcT3bEHO6q/0+eo185ffe2o3qJYAt0AR0kiiNlxj3jcitMm+sq5RqXtmNPuoWlxRIHeAldYru",
+	"tabk+HXNEJZXST9KqiqOITsn88BbDmwpEBbX6oa0Z/qDli4WN53z8LVbioQpcJ1+GJA9cCwS3qUweEOv",
+	"CC3+yuwaBQLSpC911Wq28TSV6hmMnTU2E9xUZcJXROlM30yubvC+WedQ6w3/jMqBMBi5gu7SL5pZ89bC",
+	"nsUiKVFgBpvwNn9YZrj5wZbx9gbCcTbKU4Kd1gUx7WGYaP0AYW2G7L6Gc5V3amAk7uBjsAZOP1ycXJ2/",
+	"exu3FGKA+BuqSWHWqaYsYABlTjDx+N4DXrwONbV+Qa7PqLmvA9CPfnKy0cIuguNA+T2xObtfJKBBXQqq",
+	"GyGW1iezgo9U89+pcVqhf5uBOGe4+l2wkoA9KYSxwjaisbD+cOZlATxUZK6S9h4Q7HfNS3uSLqz7Btit",
+	"dAYzWRSSmkZbZKzG+bAGoYjsSnjspUm+qOOm3YVT03BPrK8kYkxF5ywMPObFuCq4XeGo6ARwtfu5WENU",
+	"irGN7eAKQQGkorj6zvWrCa/WqpR2eQkhYxjYCOPLsJuSwhgihnzYdakXxl3y4EJofSv9wjn/Mfvb337U",
+	"xj5Bay4DUlZA+LmEG9i9EX/j71Rv+MVN5XP5F4GsQu0UfPAnnNC81DclIlVjDPzg6OBa8BJx7vGdU2vn",
+	"B7/+CubTRDe/8uT9edL1kFKi+WQ9jQQUPMxZ8NywhSiK4UiN1BP2g84luW3/dvnu7YBBtN5Y9oy9kT/4",
+	"WBKIPoSD3ZIa5wmH2OKQfVC3Si8UgZ4N6O5DSwcIjfDUIPfwSDEAMx+wTFVFkQVuYuyw4EDHBkFNPa5m",
+	"EOxIqnzYa4EGEo4BnaMakkPOfPNQZu7DwLMmPkZ0OVkuLJeFYX+6ePWSff/i2//9NSon6Gm/44XMfVhy",
+	"wDJAyzIZ2H3O0xPKltgvAIEa/wOYBwz4Wvpw5pzfiPyIzTmtXBbN9cyHDkOIgRuWjePfgiMVsy429q57",
+	"0idnVbmFdCP5jSafC+KrMKErcHLdhNz3fvPNN9+73fhw9RIBvaiqU0kl2IQIBXnBcnkjiR2OaM/D6Bhx",
+	"hMxZCCZgHE/gEpzjqcdBUaU//3/ffjNwOkzMUSslnfp+5hAzAKsDLONcjOUszsS9+B3oAaQCxESDUNxn",
+	"E6W6k0aCd532tB/VUL7cV7w4fAFve++PhBHg0+O5dBtxUtmpLuU/QM6P2A9wIpkdq7/993/+V3bs9Yjx",
+	"ZrpXMhBJQB2BBYvABQTlBrBobq/qM3kWGN3rWOuYNWGmmkzkWIZFr//4GzgzeMDgr7ogOiL3cyFy2I+D",
+	"wUEhx4LQ0SizKp3hdnAy5+OpePJ8eBhVWvJvTt1WsxkvlwdHB2cf+dgWSwx4g00fDoG/mijJB/aaYRyc",
+	"g2GgBj46uPLaMjTOHDyjDJPic3lwdPDN8BnMxfnVoNsJDxyIIZqc01M5mQiIfFPnfr2gGQT85O3pkF2I",
+	"OfSgYG5y/aF3FzXxzLg3ibMhOwtXL9RylsJWpf+h22FUEpcW4uzQlxV+bbIhS6GKQIlhXSgS7yx1BccX",
+	"IHOS3mmq34aTPVJGI40//LfbWyxhKeGjmNIlc7Z5CKHjrgdNfZ4fHB0U0licCaxvyWfCQsL4r6trCqWu",
+	"yPDhW4o9ty/sbWIBxfeEKxJa/KM4gQeKDkot4rETH0MD5nyzJxTn89R9hSey7vZw5Mru9PxFVXR+90m8",
+	"kDu/Xlc7zN2Tonb9wZm6k6VWMyxK6PaTjxCA6/4FL3VZimKnj46OaMcfvCr1rOuzV7rzk+Jj52V5I1V3",
+	"MTCQ3uy+rUrrf4i86+MfVCl43n0/PZJNhx9QlLHDk6/lTFoIy4S+RHfenx8eUjbKUjYwMVKf/gclh6Ki",
+	"2EpSD6FVMItXtRdaXpEhZohxRErqNr86zPWpb0b+tXb7OasuaEPqTQMN7VQXvzGAGIfaFeCS0TF4gphW",
+	"B0DygF6QJ7hIUpsQIG5tZ6UKKOQyul6yTOYmw8xnUSQ3LsvwBsx8q0Q1v9LZgBlhvUGUcfNukqHn4a6D",
+	"QY1CZyHgcqOmBbK/uYUnIe2Vciut32q8AJ7HemvHrRDzej9S/KvTPcfuNsVkLrbsCgWsu57iPJSBpG+l",
+	"Di80OZxVavVMjo98XadblkBRVeNKx0ZvaOFquCCTIcI9Sdb3DzpftkuOf0QK8/RSFGLs79lf93gGfqiK",
+	"W49Lun4IQhdxXutyk3laHY1d7cBdqnLoa3v4OTmJi4gxOdoA7nyWseh0WnzB0cp5IaZzmf/61M0X0y81",
+	"M2aLZjo/BbXUfNQuEOPRCbSOchNj8U4OKX6NmVWUQjCDzNrxQGe2DKHxI2Y89Z0ojBgpPkZbFAKWg+Ab",
+	"o2Ht0wJ8hm1J8DakfQt5Th27lvz/r1X7xplc68qO1EKXt5ScpmYmi0FHoxVQOOUy9xLhlhfKLSAvyDL3",
+	"3/y6EAAckh0nyqHJK/l+OFIfVK6B3XEhxyLkTOCDxGQixlC6UNFDTjCaDqT7O5ykE9j7gz2epgTqdNNp",
+	"itiiDz8pbkiEuPbn1Knp5Mw87Kz4zvNGr4l0N5blhsDiwF0vQaiwxwFvA6iZXG8hRYi/Z4eHg8PDw0FK",
+	"r+nzciT+g5ECt8h3UkOsFyoIm/b9Rtiw7XdIMbBfUyIM1GJOUBA2+LuIIFz7YLjdjmMxCT7i3XiIJC6F",
+	"7UNuIC2X0jHSHkmVTs7rEJjMVFflve0UMFnbTZSfQa8U8ja9o6FaKUpy3VioaULo2y6oWtgTbjlzgZOp",
+	"jMguyLnAjTMXJojo7MvbSoGPgkzZshJD9t5bESpn0bxYMykM1Royr62khRI5gwsJPxgpYAIjAypRlzjv",
+	"PJBYrtgS8O42M6I/yTXoUaAbVw+ye6KR35sBAgtSsz2sDkU4eG9qIgR8gIb10tmqYq8IfNiAtMyceTCG",
+	"uK03iMhAgBJlqmAbMKNLi2Z+HVnzOMbjna4dNkd3wqT2qTBpEIBEbNh4pFGFmCSQsdLnmqleEOliT84Y",
+	"nkfPgDtLznd6uJnV999l0DrpFtfXHP6cnPF9XlEvcSrNC552feIq+MsAyqf6u3ViN46vy7rXnRIpfhuP",
+	"zrv1NEvgPE7tcnB78RbGv/vrwzvoFKZ2V/OQXWlmhFjhMeYjBT8doJdLfwjvAYOVsHu9CsucdXSehywN",
+	"Dv2n6yWYTV8j2ggAc0FALoM/hf/8ejBSulx9ZsCyRD4ohlzqyllK8P/novThGnwhQLR/3Wg9ufl0C/TC",
+	"p2RHyXpASqoqxDCdXXgAE91JIhrKYkO5AgdoniWYkRARZ3Y5B+dlpAKrDIXMMakzYDJHVfj3SlvEMhmy",
+	"DD4uGba2HWFegzTNiXe9W7EBFoiCsoQ6T+ElIBBRhxSJtr41TYk0iyEUgL8AF6JwS2hpnwmGoSHOfb08",
+	"WL1907i3L0R0i3uAPRQYryW0/QaelT9i3H/EuP+IcfcZ425pVtPkXsDNUYNV8g13pOMz6iVbZl+3pbvo",
+	"CQlGWDz+6yjUX2DEHcoLu4TdfSXjw80OGDIxO3y4y98w97VAUOe2hkcU3q9srJWBcg4CzuCNcZPQBtZ0",
+	"HeFlQzdl2002UlIhfDwaVj4Tnb0/e3t6/vbPGZgvBZm9swHzHQ7wHjsthUhTsc0xlXP45jWToEmKky/Z",
+	"eKvVGvqfv2i8wpreDyvz4DfzotALgOWgskp8yVq3pFQkkdGATEkAEisD2n4UilbbCU+v7gfMf5+nFXe6",
+	"xVcAye7jbF4IDi1OkuTq/gfxqdJWtPtZTu7hk97CY39I8OchwV/YFRYkqMsNBgLZa6gC3gjxHzoxD0gj",
+	"t+WwqJIM7y6szPNgek01cOyEIYwKxWWFyg14pnqhAAcP3NwxV77OCF9CaEoTLGgLLwXCPW3scWRWQcAp",
+	"Sm259zWnixica4oAI1WA2253jeaiEJaq23BdRgr9blmSJmu47BBuOGz4ngKw4f1oSXeJvj7rf/DWkJDu",
+	"J/DzcymtYBzel4rv/aNqicqHbC7KsYcjXinvo/1fHx8iuVpRlWHMkFJy04kxhypOjLTmM6mksQhkATKd",
+	"a0CAwjQur3JpWaFvnECPdZlj2HZRaivC8YU3QaoUZpVDivS6sogzAjy1HxuzAfh8XR5rcvGipfhfYwqJ",
+	"xutjO3FBaT133MPBffLtycaD49aaSHpFWgPrYBHAHNBj8JrDINwiVrYAO5DBag8AFoqhTwRBEPP1MLmb",
+	"wl6zMs4ousD3PnZCBoduS8iExioARnFr149AveHlbfCLAL6AYBkMq9BV3yhkgcmO8GQ6mIyU0XtoSvJ9",
+	"W6mRzxg2SQ/85Y/qoPu7DLCA/VYG+Tuk0XfwtQR7T9C03cMEB+zWVWIIvYih5j7dME6fuZMZ+SB9DqVY",
+	"q3WM/VVknazARONK3goxRyu1saBwyC52ric8WrFkQxXT1hLBTyxV3AQaokXfxXs7SVTruUzLR/qTjPMJ",
+	"yxYcCXfcfqYASD4zH5FAVutNTJIcDkuJYCmJ/eGuLjDwmmQD+26IDCg0uK7ll0JJrInAs3QhiJyQZPwe",
+	"1qpW0qrYtrKVo5bSu021KPssRfl0lSif4qRglUlAa99DiQkcn9XA2LrJHAHj1xKZg3rgAYAtwGVmtR8i",
+	"UmyEc2j4mXexQracGvZiSNzzs+CT10jlyQnUgAE9Z3JA8IE6kjvGK5pLs0PvUksE8I841K5xqMg08LA4",
+	"VH9KPXV4dQId8pWpO/ypPDISR258EYKTlFWcrsZw0khhpxw7iaEFfG90uGO+BmsiamWzNeml7uVYV5K8",
+	"Ih6skSI17ivKhWnW4p9NZO7KBzsoYoCZp+z07PXZ1dlItYV0svaoXDjG+7yLfndROagjDxpdkow+/PKJ",
+	"ufCN2Rm/6Mnje9Sg6UBXciYKqE5YX/AzSKimXxFYWYlhJqnd7q9JTAW9VS8mSIubCW7x8d21NHjSo6u2",
+	"Uma95qXBn6GwpkPgpbNlm8ZjfmOumI+U9OSGGSiy6XvXbeTkG2ChTK0FacHr0M/R2yLwNETUSEsDaee5",
+	"0Ypll2/fvfu/Z387e3t6dpoNRioBIcHXOJPxWggVpY/uN/zc+PcxV2NRAIRnq5OGv8kB+xH/rxvRysJX",
+	"lMJ3YroAizRqnxQAx9H2Pmbht2rAlGalmEmVe4ACQETs6vHRdDofC3x+7w4fFm79Dpw9/NB4veLOcoRT",
+	"Zh7G8gGns1J7OZ/rhN4tNbBe9FciEg0Neaui9dvZ5JegIlLtkfhID91fU/HiSV7hUra786WexT4PaKpj",
+	"vmMur5ebxfZQKHleKz0TsfR1kFbEw0+1waq0kQI+V/JzpGLPX0CrmElhSLwtE0LWzcVlH9wnnvov3Gen",
+	"Zm2gFhGBBWd+wUOzbBOYmkzILKzWbCIWvUXlp3oBuIPJcJiViiYizLRYMstvxSNZgxWxCrVb8/DElt4B",
+	"YIb8yMd2pVMJvd/KiBKW3WOsEroSXp8r/wjdUeASIxOrmMiPLIM/Zd63F8qWUrSizPCxhWLQxvKlb9bZ",
+	"A35tKgcmk4W6vAfMVOMpwEFBm8SAZWTduP9rZCHUGDs33F65/+M+2v2vn3lGsFBZ26wR1o7ghVsqrw47",
+	"l6Th2853fteaUafL0OEtDVo9LR9AhMlxuG4Iz6tj/uDVzZbhoJdr98G+qEJrd/a6RAbDgejJbQ094G3R",
+	"QFAKDQoJSmvwzhNqXC5hsk9uxXJzb6R7APBFr969vDx/+7ezty8v/v09wG7+5ezfs4jLDCvpGfcQY3/A",
+	"rsWNVMrZzsFruBVLfIpmYUJiW2FHEIwY4EqAOkjdDNkJ/FIaFpDRoP+SK0bUs6wUd4IXJiR8fHgbXjlk",
+	"SIRiUriHkYKObwBoQYS6tqj2WViyv7gV26Nk1UZq697EkIn7rD5jzlEuYBMSqXKOVGW2iVXg6GqVJgQj",
+	"RFWMeUGCSRwLRuHRKDJYxiVUoP6V6lp/BG/RI1Szc2tYzi0HD1GxDEO/wGSSEZqBBwr3YkMYF6lriC8G",
+	"Fkk3etLKFk0R9xo6c2Rh1aO/WJGmFAAfYv3Ta27sE5jLk/PTjN046VOaFgFo8FFQky86jkCdwKICv4Fk",
+	"0Z3HiYX+A/ihOy/OO0AP250UoF+CsfG/MrzIadmvBbdx0RvXG5sbJmLBIuhjLFeW+fFIyXTJWfaD4BbX",
+	"m0AojS0Fn1Ew3H/iJEA7IxiFXWgGsNR37sQ6/QKTG/iPwUaMAcx8pAjknZYXEBwRX8W7+TCiM08AIdLN",
+	"dQk31JH/DSGqNHnh8OMzlN0OxpTMa5gNuLRGIGEP3IZI8Ravw5oYtN36z5tu/e03mBUfLR68J/ghdUVD",
+	"T74RueRXHvp2RTMN/FOX4WdcLTtguydnrfVWDoVOXkrQul390EbvAD+oDw33ShcF9rXTUb9eEmPAEzgK",
+	"wu++13f0D1t6I4K7sKFFukgh0iNMkQBCF9YRFnNA+SMPi0lImLshXjYKv+DleBq777bI/wm4BMcs+59Z",
+	"hA9VS6e8Sj7eBC+ZOLrNOJM7kt1F1MlnzaiTfU283qDyBU3cd748+pQ9ni5UXWs7bW1vQZuicYa+Dfvl",
+	"uzfvX59dAQ3Yq5Pz100kYHUM0qb5NQqkOxigErct0bf9L9GV+Gh9Jhw78CkAOGQvuRFupzdt7d93ukQG",
+	"jYYYLwspEDCwtBQyT3duNcaUWZ3t2b28gjvV1mcFaL9FZeTdygSVXgzZCUXhvnnGcoiJgj+cuQllv2Pv",
+	"1Cv0Tg5qYH7oIwQP90kKVdbipsars+sd+1R8nBdctodlL50ABCQSKBFZTJfOoPRYmfWyJjh8HyPipH+a",
+	"SMiG7AJ4TuGuDT8F9Gf4mMFIIREqom04YxmYkmrvjemmmRD0a2c2HvtQLqBfDohSFTJOAVnIiWvTnU3r",
+	"4Pe4W5+l8IAJEHfaoZtwo+JrbNZXbhEpYj3wiFwRRr5+ipOYd1gzcr4kum2G0QeL/Ag8ITKijPPuQoVA",
+	"YE4NT6zEzDPQZlk7MAg8f4XHv3ftQJyxj3Hmz9xqqY1h9ztR5nJsI09xWgzYb9X7Ge4d9LpGgX2AFpjw",
+	"sdgSZIAbYQL5VGWRdoXqGyBKbaqbG2Gw1mOCBZYil1aXxJMXEeUHzCYRsIgV3wzr5TfgFc6w07EEOopO",
+	"gDR1A3qlbZpMvdSmCbNtQaxZX7YYCCD/FlduwOSN0iVUUHPTGvPFdMDDDJML4f42tp65zVQFlOyupNSg",
+	"8PBL9EL2/n2P7qx0U3ufhU0Ex3IDGh6Je68BVdI9cB/p8bgqkXnEn/qd1eBMbGqgeiP2GZd+01osiZ0Y",
+	"vWVjF9OUFobJWhyaKKS2rtPTOTdmoUtsZK0aboozIAEuCk8KE/L1lSEUObAIDBG4ayWG7K0QuYk8Mkdk",
+	"HGJ6tKU0l/iACqNH6sXh93DlRDxEAJcBqYAA67u5UOen7CUFLeelvpO5KAOKqrN40hZpiJUaYYF9Fz+4",
+	"saSXvAFakv0UG/nXv8Rbvnu90WZJuYQumnPVR+1IwI2LLD7zuCg7Cllb2W0LYzcY91O9UNAynVaZkjlm",
+	"jrGZiTMj1U1Rx7gKJeGlMLbZ/lit6+1gfmwKwXSt7L3Ed6zcFl3DMJSqP384+0zLDdUYGvMM8Q/4bCJK",
+	"7/DZDRHhesExWt5pg44w2MpghuyE5dKZqx4nBDt/ritEMpiJ2bUoDRHKN34roGA+5urCh+xvyGYOJEYq",
+	"LFlAXDfq3KiveETeL8W84GMRSo9MNZ+XwhgfaY9PQsdKG5ocDPWo39z8QUYwqnghzrPkezDLDjRU0GaJ",
+	"V4einsp2ECJ43aN+G+1cQmuy2P59m/fm3eTycT/kZYn5Gv4J6nT82Nf7rdepDwpMjwYoHr1W0hO/lQNm",
+	"NFV9ABEdoAbLWl15a/GVKpZv8JH6TRWMAYKkaMJubA+7A9fdSp9JzdE99ioBq+cw7et0bohT6TIwQCaH",
+	"cchORgqCq5hcE4Y9xxrRFa2vcshYO8XFpYKcuy6htTIQJPPCTnV1M13hczhmRoiRymiA/EpviGvtnCz4",
+	"kgLd6Y3csU8zbkFvrl7tra0h77q9uItxuQ5wXv/CN2vnjeU68noM2Zk7dFTKAgFVJ9HIJ/qMSEEWIGHw",
+	"vDsBQuVmyDyQqsizActyaca8zEWeEU1IVL4ZQbNqfx3TGpDk0xFvrK6CH97Ddt275fj70uePdUrbAfID",
+	"8pGXFqqU8Pj4lekPID8MQRD5lennoNIRacc8gqgD4J77GRBkbYM9B7QTQCcnFdLJOdGrk8hB3fPp+eXL",
+	"kwvoviJYrZGyJVcGybgSJ6J+5cIdJA0LBxuIIBD7Zsj8pRtZ51hQB3AGgDQYytCoT5JaU2r8c00wazjc",
+	"eh9q/zGJUxzqXZmLEl78yF1Qp35lT5RBkekg9rjU/pe9oMnhy3ActbLuncW+3jhTF/xS2HLZCeoLnkQ6",
+	"sbrhNAgxjtWz0fk03E/8sRryBtJUQf6x9JDJCd5pRmMrROp0w9jDkToNpyJMfMwpzHMt0te7wa+XGEtE",
+	"omMgX0tAAVbaE+Mb/RqMlG+EzJtBNWF9H+NsXbiBPtnJcqPL3c6Vk6C8ElQK2ku1g2o6UzhAXydrG2xa",
+	"utWP1c2/ATYh+kG9YabVA6EBoq2hOb/zzX3vrqz1vand+f01hZ55KJGgrGoX/THjpIcIxiQouHiZhyJ2",
+	"BLPDR6izK11RhA8cqURRAYl5oLwPnd/c1E0AadACYMEAGHRtfm4wAj4n6e29b9VfwXVp7lNJJHdwf2L4",
+	"ht9Sw0RtdZwalbOZyCW3olgOfCJMiQVzS5574B/8J9+R90Q6R9KHglBSAGGgDBefu7oFNjXAZZxXuOXU",
+	"0U9u5iScfoifSFUJQgiG0Kb0OVeUXyx2jHAeIZ0moZMwkBWCVcsmvCiu+fj2GAmGUApKoXKQemJmPVnD",
+	"K+HMCGsLkfuzWGBAzE2A/iWxN0ZKqlzeyRzaSo/ZYioLkT7rnrOyKDw04mDljzOew222NhU0FHyYNAmQ",
+	"jpS3dUpxw8vcrUDzrxO0BbfRqwB4P8NcufLrGdWAmxS2c3lwIw80gYoJ2PPcKhPq0qA7gsiKUfOb1hVg",
+	"V6xcew+0Kfw525CojGdRYo67vJNjEe9bvVDhJsCQQmy9fc9vRHla2aXb3CvBZ3QaIXhPEU48CteVLOwT",
+	"qaBdCqdEmQnf7s78zCkAwHN3mf3JNyBenL08O//p7OIy+3qwUi3pwU38jKWaV9a/XowUdnUw3zRFsLkJ",
+	"9Elb999FWL29WrQ4SFuNyklRhC3qt0wl7gS5+nBmA0fjpMbf4/+6LTASXvr0n/7//vp0Xgr3TMMlBXGs",
+	"ObfTNE2LP+tasPpiW0FT+zX3TkUXLJQQY2vX+lUla3A5A5+/ZYbP5kVaU+y7cAx2ng7ZOQoktgs6d6QQ",
+	"EwspEzcmAKgDvgG/FYpNSj2rDQzoDjAGUDFAX50HDGkQXFrri/oq9u8F4uvf+9E+EaZ6bRZtWpsWwAx8",
+	"Fkg79zVFEPnKsEJOeil9vSQq1TCqv5qDIC10VeTMaeMtx2sX9HXIaC/JJERApb7xpBJuT9/7zTGfTJX2",
+	"zmIgO8CakJOIgEon/je+lhv74bYC2+DnXMBv96qKq0LQKK2S5P7qAVbDF/SIcMNpjEQ2oCSkSe9i/XLc",
+	"fznm7Rf9eSr6UtEnQMCWaub9BoWGfjOtIKe0UKlV627G41hwn0tE5XL/jKHk3LnvhMKkoJ2IEidOKpDx",
+	"XPDSXgveUtJ04b9lr6oDfrm5055Wo+dbN3zc9jb72gnXlXX32YYa+FKgEb+A88TmupDj5ZD9EPGCEO/P",
+	"CU7ouXaXtTM1n3lHBW6kYROM0AVO4T28d6+7Uxuo7TDiQ/4zDwbUgg2zObviN22j0GNP4Rl6+cMDVnZt",
+	"SukZps3bHJxqKli9wFIlk4R0/L6eW0SWEkiinujniSxFmq30H3C89lQe3ORbIeYAxSFLxK0ysWcnO588",
+	"ecPteJo1+G7P/+U4Bp0sv6GLFWlfSLoG5Cq9ePa8yWip5jm3YlW8tjblZ24HAxiJF+SAbujEPKkQWm3Q",
+	"99/URAVaT5DuwX5KP/VUTKSS0e98RANq93MGvTRWl7iwn+rEneXS3vvE1e5NfOypFWjztLMfJW1nZchZ",
+	"JWh9hE+N1h1YRN5FiE1QdQseVrFGVrDBrncTpO062KtMXrmBPpE9H2fQnuH5eappkRMvvjfLfdH09gGB",
+	"0myTr50MdrDqNgG9QSPql42m7z6hS4EWVj33ZWZhWy1Fh7oY0tuYG68IYx6sq3ImEKCIrjQETs+PQstx",
+	"JHZc5yImCKw83rvtWOwXSEa/l6NeFWLXW+dZr6O3XjaQQnjwFTM4eK3HAc9z0/PhuT6uJSzZoqtgZxfO",
+	"PfTULeuGkgocAaOb7scmECAY749NJqKMYaRcjysEGgUuPiw19RUTbKVgwgt5BFsbqWuka8RIq9Hhnoup",
+	"HwCMlL5lCskYLuKMoIRDhxJcP6G1oqEBlReNVI3gIZuXlRJZ7ZXi7xUv6m/zo1hdjacExyyD/YkxhvCJ",
+	"8JIA4TxSSCdkfF9AHjJbC14qwKE7g7W+XmLPuUkYicIMnMm5KKW1QsFs9J0o6b+PInKU+xdRjtRCqoiB",
+	"Fw1qM9UL3NOJLmfOgMb+RDDFWZaXy4tKZYPUYqAx3MdBiyFhi9Ti73Nup0BjXheJGoam+es3vwyxpGaI",
+	"Lqkwfz38JUsybGPn0PM74atIv2Nv5A+NrEZOiv0Fti8NdpL0vT62peI+DcYXeQcOP11Go6Ivtj43+pLx",
+	"KH/+Hr2f3hEf57q0rdEFCohUsXoeoRNXkzHsT+4TeImhoOulFebrGBKnT0b1hWyGPutAvz9ifKTCJ8E5",
+	"zd6/u7xiqXrMGB+PxTxEdKUB1UGEKVIZy4vCl+XjJlGlsyTPED7WnXNpR8pfznSmQqoTPzdlQOA5+1OG",
+	"xJn8uhDZ142pTDTp+UxE5dyC6KFLGw/JHkX1lBZ0060LEVh3J/jV7wkIQpcWrp4wRhTZXWyzKKmwshuh",
+	"IDyCsWgVWrr+/PSPwKEzwP/pbgtnfpN2hj9M9cKX7OG++rNGWIwoeAjx624RdwNb7WRa5qg+UxHxmSO3",
+	"t9OAFy7/EWaZB9OsFZnU7epbWIg9iw4O0pYPd3/slwDLL28QmfsJSZpybK60chcr9+zla/DtGKcGKCxO",
+	"j+APNBatIPL1JBxwNuU5slmgg0BJEkS00hOSk7kopc4bogBDdiVnWDtTOgMAsoTOP3OWTGbLSo2dk5Ex",
+	"wwNMLj4A+qwU3Bk9m/KBdYt/T73gnzYb6JzN9kwgXslwC4MJg9QkkLnqMXoAGxPPbzogjrVRnHcOIGyl",
+	"aA8+VXRNZ7oUgWf5HFrbpLEJ54+zlYctNOnBKe3CkI6OAt8PRfquLtagtZa2+ZsOH8/fDdHzqeAFXgnQ",
+	"cogaB6pqP3Fyo/tyP5R9sGMOJB6xYw+tEqrYQnkFwChDLhqXIHAExt4WX/GWpLAZh2udOlnYiS/K1xOW",
+	"TWQp3uhcZE7NR/MO67TgThCKXxfuMLlb4ig+AVWFIlw6ugYRS9cDFIBNrCgXvMwfP/2CO/xbzrrcI+x1",
+	"+CWFvXo57nDW6MR/ZZKTdj/HknjIrbyTdrmpPMFYMQf769m3bCYVZiCxFj3pgkYg8WeH2GKKNxaeCuIL",
+	"9IEgAvtHKz7zTD0Zk2ak4Hpt4cqByIKf7r79suZSk3cqQNCHsjS3OrXvhFT+cTRW3QOeMgr4DZbC9tc6",
+	"GZJdppbtIrXp6V3dPDyE7N4vixURo0Ljnque/OH8ytSsI2guo8JmWIhtNUz09Cc3NT4LHXOKi/GgODnu",
+	"uW8T2MOuj/V8mRawD0JYJ2ejg5fur3rC/vs//2t00LDdfmLNG/44uRT4gi82l3Lql/DhYgI22b40Q2LU",
+	"ref5aubcWVMaEFtAyI+POgXqB0IecchO1EjhZzQrnKb4ovpD44Q4pOpH4Uyl+5blxugjdD/caGHYNR/f",
+	"MqA1KX0UCYiaWKFvhq1hvR9pjC8+8/+yMxp5j1jkIZKYBPQ44ae1QLQ8innS3gPxECWUdNgTO58bxHPc",
+	"e8N9uCkquLOcPQKq9ecTyktquvYbxPMC8jQncphx3xdW94j39ZKC11CgVvquTvrnKFc+CH6t7XQ9AI68",
+	"bj4CzmoB8KtFa4kMp1JlIFBN+T8jVDn8yf/iGFil8GUjpSdsIVWuFwm4fpe33ZS6mmPCR5bCw8drJeh1",
+	"TTH7zdH2M6Tp/G3G2U+jkG4+n9e+kw9SG2Km73o9o3I8DXKEgO40Ls/TIfdxXoH3bSx7tytPzK1hLws5",
+	"vv1RV0ZE8rcIQQdHKWKE596UDOQSRH69RhdMnuwYLAXgWBFzO1KAh89mvLyRKvaGxCM540tqS74WQGZx",
+	"J428Lqjpl7sJv9fG3pTAiyEgGQpBiynH+CtsUWIAU7wTNCpEQv+jMnbl5TAqZN0xV8+I7E6qm2MMOEAN",
+	"j3GzMLe+QxsqdVMVgCn+meCmKn0EGf5qfJjdyw+FcFXOCqhIgBpfOROm1i7D7LQUZqqLHOloRWm5dJ9A",
+	"OTiq5x0pLA12zwBlXWN7M0lQl8hrADbBTbUaZgkmJgLDYpFCbathdFDHbZhhPlLTgK8INCD8o5xVs4Oj",
+	"Z9/9C3RZ0n+FHkuprLiBw/HLfvv8YKHkxuZsLDyRph8QkpdYxhLjoCQmIdS+4uzNKKh9fz2z0rqdahro",
+	"7dvsdCCD0vPDupXb3mDFl+Zxeuk2ge/Tl/XeYMWXid3/GFmrRk1+gSnXwCIUW4xritxT1pDqLrGL2Kt3",
+	"cGWqEtgCUZ85BUOw0PheTagLcOSXwkJnUKQgAlYxrFheVwxQm+buUuejgmcKxVh8fJtiVfmuxNUC55Gy",
+	"CzkW9bxaHARv4sJoimf4MrCkfZSi9dhWzYlxfQDWNxDAZh7HCUsfAGbVz6VSJuK6zoSnA76pCl4myVPf",
+	"vDgphYClMVbPTVwQM9ZzgHXF2sfAbVwVItSGDQItbfy8ZnCL9XKfF4ffU5THV6jRByQDQVairICIZZDA",
+	"gqwOhGhpqYU7iLV02en5n88urzJn53JfWZeOApsdOjdRZurNPQBNO9UaeGiJKCd2LmOCNTLqkkq8XjKO",
+	"ZMsnKL1YSovgKtJdskSwO1LJBQVbhixa9J5SOL3jdmya1Aw0krfy0ib9wPvJFOIAOxnZzz5ZL7JbcRSf",
+	"fhC48HBS7RywZbO5cxDLFS6nXQNovk99P+EQhBltup756qFDzjHQUBOp8kECR+JxmPGHVCCAoCSqQeUO",
+	"WYZXboZ1g2jRpsmy4ApRjOJBxV5Qrb6t2uuRzsaOlB89D98tQhSXve/QEApU0vC3Hzezf3ivl4Xgpaej",
+	"4kYrIEEM980YvoiKnn12Ix+4S00XHgYg5VSUdkDA5rdJzTPiVJ1PwAGbcFkEHytC/dSvf3ThzictV98u",
+	"qFF/pD2WScjPa3KOpPtd9HerNxI6ZfuTx0sgjU8xWq0mUKcmI8bXT5eCFwjetobBM+PlrQc2toB/+NZb",
+	"y2BpgUIYrPbeOoccwHdrMki2tu9U6CyH0LG73x6+q08Q/sP+YFMVdrNnBzR3nmsysD30BpMG7m4dxE5H",
+	"Zz3g6TxEI6cmjGeH2lBqG0C+6VkvtGOtb6Wzp30pE+IRt1XYXtJIXYts/WgJGk1N4VwK++QlTGGb2rkU",
+	"lh58gO4R46qEQq+//lLbNXmjmK5sN8ItrpZaiU01u62r1J+guymfqzaQYRtI3IJvCL5dwmEHVDvAY8Ye",
+	"hDzcsqRQmDutTWXX1W1Rx54Bz4sWBtJtVSosN1CMk1RjwHVRaudCEqcahqQrdav0QjGe5wBE2aA3ffJl",
+	"pF4cPhuyE8ArMc7t5wVzBgOkkTx456QqsctGeVBnUfAldXqulMR+Tw4xgFU/gRdn7Y3WqSz1r6dflgI8",
+	"Zl6Yz4gdb9Mxlcq3v+5Gk+flKtGXT3NpwBXZDK3BzLgUQlGTHjFVOZk2TFLzLMpbMAT8dte6XImQET3i",
+	"WWUow4A4IYUYKbSxPaYsvFAadscLCbZC4cSYJ+86YqW407e+9wv+DUhS4BhEJFyfd8AHiDscYj0jVQKs",
+	"/LrN8E3sL+NuzXEWzgiC03A+AfR5D2wb9EgMQF8751GUg/TOGSmoC2poLG63UyA2c0r7tDdCBvf2K7c8",
+	"3Q5By2VH3wyqNezI53nhOc08BwR60Jd+5il36JZjtc0+aTpvhVS37YcN7YVxKazXv3PuvDjQvNn/yEIh",
+	"r1S3EColLFCESSa+uFVvKxdi9toNux/Zca++hDl/cepTKyTegfW8jw611bx9M5GWFnVjLkL3i99CfRPj",
+	"yGh0Kl2nkU2q69EkbXZt1sOvwn6Y72m3L+Hdn/1GE9BHhNSrLew9tproDdtxmsdW3mHMsJqP9cxdSYET",
+	"0VlDaJ+hz6uT0jpukRn/28PD5mTgpR96SwL6tTQUWg3jBngPiBBLZazgOTRXg+JrJY3nxu7M6fclFT/S",
+	"knapfPRr2VsK1L+wtdoxiNo9gZACxDx6CUovfLMzIhoZO2SIFhE4LCheAynN0GcaFBYBKCVZLz+ENIBZ",
+	"MtEl/AfLLj+8f39xdnl5dpqtMlXxpJlvwSWmLT30bLvpjyPtS5nh2z8d0pL/vJYgjV/nLx9vyYR97CLm",
+	"9dimf3I7ZsCrFPWvBqLZ1AA1CLo3oUb0xIsRPcBvQqifDBLPiwJrKJ0NgSAyscJrpYipFFgkMBa7VSo+",
+	"ygH4tPWK9UlsAhb0oA20I0nZb0o43G8WaeNg2+R5l5xSEPNt1FKpSOx3S7bopc+g6303vbL33vcEWAK5",
+	"Z0h4/FXqez+PqezCmfV3PkSwatezk/rvp9xA+ACKkW6FmGPtZoYX/YnN+m9IH6mNHelREn/DTen3NBIO",
+	"vzwjoS/c356ue2oN7JvCrW6WEsh6QsgPEBPJfbJ6DOnMbu0oFir/bDT159Lkl6hs8EaW95MQxOPfVG6b",
+	"Krznh4exXlEaVil+x2XBsUC+HlWmzBCF1Xhlp0JZ6HLNgd6dZbmYC5ULNZbCZM7fH6kMvBpSvxAJfiLV",
+	"wIfJm95FvlQoyl+bVUN0+NvDb45HKnsKg/0jIyRK6DyAcRYknFSD34KecOlplfcnkThCm0Ba5xB4TLWl",
+	"sWLWGyWlbX7/zkwO+NTWXtLX/GYA8VlJ/KKQhUP2COpritVqBIuDMxqkBLLJMyh9XxmCwcM8iBHlnShH",
+	"ykLxTqylgLQ9wHAcu3+1Yp6Aky50aaz3PfAXpk0iYEqxqXV/gpEO1G7mv1OCCWXL5WeArbFJrLaBanST",
+	"NSv4zOzAGVJIY+/JGMJ+gnENyzUsFKgzYk32mgza7Ex2HP7wo8xzoajU0egWGQJuuYO9FrXw2aZyFljG",
+	"T3m3hfYGS0vhxaAybjq98Irg3j8u6JTf2d+wge9l69NZ+J2k+zMj9ugs55B58cpuNodGqO2hvAtgdjXM",
+	"SusMopQbHq0dzOBtKDFMi2JSLneq1/aVixDXCbSXg0hTSfSAbMbNrch34fa78p95sC+Bxfd/2rDdyiza",
+	"ZfdjJPv0m9DH3UzjAuM20Z8Cpn6y+P0Ue0MpwGYqkCt85ItGBIFv6JISw/UYpN1isgxsmr21CsIoDSwh",
+	"tB3tmmYjIJBOsKahGAjKkKiWfipvsESQq5o97g1xX5jhQc3DlatV0YDIiimsK6ok2YcmeCsWO9TsPOuz",
+	"Zs65scnYDQc/1lpFddpL569PKq3W6GyVjHiaG3B5V8tm7vRtsnddip/oi/vF072Aidzna++NioNX+SZ9",
+	"98Eg6/IXrO7cJ3TRdrAYvWk1eJtTauLJjMvCV9/uYEe1Ig2RNo5FoegWuPeFUs3Gwid/OStmhG0pfUdV",
+	"5tZsf5oM3v7IiiyOuX6c3cp9sQn3CrdqF+scntkKWA5dFIh3stJHAevFQpYWBC+Xnj5YK2rfIQp6vlqU",
+	"lRB5kPo8oh7O7SWy+IMgnl2UNUxvX9jnO65+extF8ycdfv7y31+Kd+e17C+3izioCLAA8gKl5cDTFUX+",
+	"K+MPgtkk2sBXKCS0SARYAqVLggKqlaMfNeeDHzfyQ6L3Gw78uC8EFLBH9py3HbrPI9KD6JAPvUpiwXu/",
+	"yK5guLS6YuzcxsYRBMnI+RJKtJD4PDm83lzCwI7dZPuEKvq9drTBKC3iAYX/ffpQdUsQKb8QtQ1F0Wmu",
+	"9ea1HWUgtCndWw6atPOZV8Ze/dYMkcaqeLD5Q8vUnuzYMMJDGmnWpLKPxlxLu5pI/Y6beifFYnPmPeQw",
+	"9UIxeDyF7ohsXIaZqefviEl3RPGgssxnh4f4hmPI4dMlCj/Lm2vlf4Lp7fGEugE2Rephuv3VivM7keM7",
+	"GwJhWOV6nzLxkFvizMPRJsUPvtgsgm+6gYfscspLtIXgRyq0t2BQjUo0Gg4evxNu3fZ04tyrP13q5qcN",
+	"oW8MT8e7vIcjDMcDXryTIISju9W9e6cKRBrRC0VnMvdejXvDkJ2klq2BJwBCjB7D4+kPQrOjFqShiyaE",
+	"VZT78dPiAdv1XN0vshZgDzYF136O2AhfcHyNvqJLiM2vSm96c5W0NNncsAOd1GaTIUgftidtRm//dC0p",
+	"/vNadJpPmwa1FvNASdL0iw2bLcLmdhGYFIDEP7dVwyJ5LaJfU7/KCshfZbC0h17ZgcN2lnZb6fTHhOTL",
+	"S+G7rgZIrEb4f57Um4mPU14ZwPEtBculGXOA2mmNtqXnoIseDwn3PcXc7rd17aG31u87fOSz1u8J6y8w",
+	"t9uCP2LvRWRa38o46DG2EUw6JHnNEcuqssgGLKPV8wVyzheW6gYb3rM1jvwahL0fFcOCt1LlPsaN5QdD",
+	"dubJCMdNiG8jdQVLyMxCWsCuTg4205PJozd8xDPxGw4L0kd+isjgp718++v/6Oka3U5LeELwQ4CxJFSe",
+	"FlZ7ClHfv+wx6bFbEypdRSDNmOqqrOPIe2Qjdi1uuIIzPFLUJfotshuGwWrs5XSd8plUIj+OsGKeIXFQ",
+	"Zztkm8gOSSAeg+9wdahupdlu3TaWZuPC7rE0OxeFvBOlRNMnFvZtKc/e2121LsX7YT48tyYKoLPtKLSN",
+	"qR3iIqsRIfqV6ciF+NkYQJ+xvotMiX2pvL1w4dV73pywCMyLSBtBGFgz7OyqDSKtMz2IWoTNeeXDutTm",
+	"DlDkIwVVs26MITtRXhzbRLCVHe8PGdyBO68vESyFlaV4gp/WsyS+ghrdqVDM2ZxkvmG7FEGoBUvVsypQ",
+	"3SUm9mKZ00SXM+HrTgcBJjZQ1TXADsvSCxQBVv0hVhtUW6nn2GFEC42eD03t4UKmLbd7EjIM5xjGmRIL",
+	"Lz/rIJlNieNXumSZs1MKPr8UY61ykw3Q1PENBBHtD0T1WtspwoCsDJasHWB3GZ3wb3jKBsivgmpl3P1s",
+	"CeZpI2w2LNi6/O4D48u9/MKN9ylo2OE78xRSbv34xKX+HLjYEZSk1+PxKCjeHvhpKzz3wFvTkA5cYMwj",
+	"BXc2R1FvI2RswZfu5boMHRkDWCNuqxKoPu1Cl7fu+NlSjmMHrRN/iJlgCYcvmSqFLSVVTEUY8GjcjpTX",
+	"qJQmdtPGT1iIomjD/34E+yLicW/G4h4EiGJdgrfk1tLvFAVNncroKZOYoHTTINtktjMcdx2X759YqX5w",
+	"9Ndffh38MwDuuf/8xT1Y3nnhrsri4OjgKZ/Lp3fPQJBpPmt1eSHURxYt0hcRF3OMImHfjxt1JWqQ4ENh",
+	"ID4FnAdgUKHnAC2vcsQ8myWvpQTh+ntPhbFS4YFgelI/IUP24eK1GTDUQuyOFxWxA9ZVh/ESvCiltUJF",
+	"9rhS8DyZRtik9YlcEnxFdBCxCApgBwIbFBhdQBvoCTjCuwMYw/q7f55q8ueRFYJiH4S5pSe0orC4PpOB",
+	"iY10ZzDj0fB6PBDugAM4fQpUR815cBlTdMa5/HQumLTJALWlbxlGfBTjKpWiwEgaSDWQ88Kkbw7ENU2C",
+	"xYwtBZ8lnMnICDWP3heEjIFyMHnnnTu0LdMMvefkiUlrRDFJN4sQF9q2KsE4j7+hY9g8JIn/YqqRWxIL",
+	"wJKfY61Qw4+xayupI5uX+qbkMwPVJSAMJ+/PkzdRG0vz5HENc8C2SA9gBbHZX379/wEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

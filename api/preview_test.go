@@ -308,7 +308,7 @@ func TestSourceThatDoesNotAnswerIsReported(t *testing.T) {
 		}
 	}
 	if !strings.Contains(b.log.String(), "secret-host") {
-		t.Error("the log does not tell why")
+		t.Error("the log does not say why")
 	}
 }
 

@@ -315,7 +315,7 @@ func TestHealth(t *testing.T) {
 		t.Error("the status shows an address")
 	}
 	if n := strings.Count(b.log.String(), "dependency cannot be used"); n != 1 {
-		t.Errorf("the log tells %d times of one failure", n)
+		t.Errorf("the log reports one failure %d times", n)
 	}
 }
 

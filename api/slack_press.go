@@ -31,7 +31,7 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
 	}
 	if refusal != "" {
-		return s.tell(ctx, webhook, press, refusal)
+		return s.reply(ctx, webhook, press, refusal)
 	}
 	acting := access.As(ctx, access.Actor{
 		Tenant: webhook.TenantID, Kind: kindUser, Name: actor, Via: "slack", ViaID: webhook.ID.String(),
@@ -51,7 +51,7 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 	if said == "" {
 		return nil
 	}
-	return s.tell(ctx, webhook, press, said)
+	return s.reply(ctx, webhook, press, said)
 }
 
 // presser returns the name under which a press acts, or why it does not act. A member of the
@@ -149,9 +149,9 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// tell answers the person who pressed. If that fails, Slack marks the press as failed, so that
+// reply answers the person who pressed. If that fails, Slack marks the press as failed, so that
 // nobody takes it for done.
-func (s *server) tell(ctx context.Context, webhook *notify.Webhook, press slack.Press, text string) error {
+func (s *server) reply(ctx context.Context, webhook *notify.Webhook, press slack.Press, text string) error {
 	if err := s.SlackCaller.SlackTell(ctx, webhook, press, text); err != nil {
 		return fmt.Errorf("answer press: %w", err)
 	}

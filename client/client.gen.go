@@ -1030,16 +1030,17 @@ type Alert struct {
 	// Delivery The state of the notifications of an alert, or of several.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
-	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
+	// ErrorPattern An RE2 expression that matches the error message of the exchange, and messages that differ from it only in
+	// ids, numbers, quotations or in what follows their first line. It can be used in
+	// `filter.errorMessageNotMatches`. In the response for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
 	// Exchange The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
 	// if there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
 
-	// ExchangeURL The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
-	// place.
+	// ExchangeURL The URL at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the response for one alert, if that
+	// setting has a value.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
 	// FiredAt While PENDING, when the threshold was reached.
@@ -1049,8 +1050,8 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil For a window rule: until when nothing is raised for the group, as chosen by the person who resolved it.
-	// In the answer for one alert.
+	// HeldUntil For a window rule: until when no alert is raised for the group, as chosen by the person who resolved the alert.
+	// In the response for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
@@ -1062,30 +1063,30 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
 	// Absent
-	// where the alert is not about one exchange.
+	// if the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and in the response for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
-	// Note The rule's current note. In the answer for one alert.
+	// Note The rule's current note. In the response for one alert.
 	Note *string `json:"note,omitempty"`
 
 	// Owner The current owner of the rule.
 	Owner *string `json:"owner,omitempty"`
 
-	// Reopenable How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible.
+	// Reopenable How the caller can reopen it: by undoing what they did to it last. In lists and in the response for one alert, while that is possible.
 	Reopenable *Reopening `json:"reopenable,omitempty"`
 
-	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
+	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the response for one alert.
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent if no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
-	// Routing How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired.
+	// Routing How the alert was routed. In the response for one alert, if its rule used the routing policy when it fired.
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
@@ -1099,22 +1100,22 @@ type Alert struct {
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
-	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+	// Signature Identifies the alert's issue, together with application and route. In the response for one alert, if it is about one
 	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
 
-	// SnoozedAt When that was decided; absent if it is not snoozed.
+	// SnoozedAt When it was snoozed; absent if it is not snoozed.
 	SnoozedAt *time.Time `json:"snoozedAt,omitempty"`
 	SnoozedBy *string    `json:"snoozedBy,omitempty"`
 
-	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
+	// SnoozedUntil When the snooze ends; absent if the alert is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 
-	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	// Unread Whether the caller has not read it. In lists and in the response for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
 	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
@@ -1135,7 +1136,7 @@ type AlertActivity struct {
 	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
-	// Rules Without rules that raised nothing.
+	// Rules Rules that raised no alerts are left out.
 	Rules []RuleActivity `json:"rules"`
 }
 
@@ -1160,7 +1161,8 @@ type AlertCounts struct {
 	Unread *int64 `json:"unread,omitempty"`
 }
 
-// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+// with OR; for `attribute`, all entries must hold.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
 	Assignee      []string             `json:"assignee,omitempty"`
@@ -1188,10 +1190,10 @@ type AlertFilter struct {
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
 
-	// AcknowledgedAt For groups by issue: when that was done last.
+	// AcknowledgedAt For groups by issue: when one of these was last acknowledged.
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 
-	// AcknowledgedBy For groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	// AcknowledgedBy For groups by issue: who acknowledged those of its alerts that are acknowledged now.
 	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
 
 	// Application For groups by issue.
@@ -1223,28 +1225,28 @@ type AlertGroup struct {
 	// Severity For groups by issue: the highest severity of its alerts, by which they are ordered.
 	Severity *Severity `json:"severity,omitempty"`
 
-	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
+	// Signature The signature of the error, for groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 
-	// Trend For groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	// Trend For groups by issue: how many alerts fired in each of the last 24 hours, the oldest first.
 	Trend  *[]int64 `json:"trend,omitempty"`
 	Unread int64    `json:"unread"`
 }
 
 // AlertGroupPage defines model for AlertGroupPage.
 type AlertGroupPage struct {
-	// AsOf As of a list of alerts; see `upTo`.
+	// AsOf As in a list of alerts; for `upTo`.
 	AsOf       time.Time    `json:"asOf"`
 	Items      []AlertGroup `json:"items"`
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
-// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-// for such an alert.
+// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+// that meets it. Any other condition on the exchange never holds for such an alert.
 type AlertMatch struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter *Filter `json:"filter,omitempty"`
@@ -1253,8 +1255,8 @@ type AlertMatch struct {
 	Labels *[]AttributeMatch     `json:"labels,omitempty"`
 	Rules  *[]openapi_types.UUID `json:"rules,omitempty"`
 
-	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-	// out, whatever the other lists say.
+	// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+	// a `not` list are left out, whatever the other lists say.
 	Scope      *Scope                  `json:"scope,omitempty"`
 	Severities *[]AlertMatchSeverities `json:"severities,omitempty"`
 }
@@ -1264,21 +1266,21 @@ type AlertMatchSeverities string
 
 // AlertNoteText defines model for AlertNoteText.
 type AlertNoteText struct {
-	// NoteID Chosen by the client; made by Tocsin if absent.
+	// NoteID Chosen by the client; generated by Tocsin if absent.
 	NoteID *openapi_types.UUID `json:"noteId,omitempty"`
 	Text   string              `json:"text"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
-	// later. By Postgres's clock.
+	// AsOf The list contains every alert that fired by this time, on Postgres's clock. As `upTo` of an action, it excludes alerts that fired
+	// later.
 	AsOf       time.Time `json:"asOf"`
 	Items      []Alert   `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
 
-	// SearchedTo For a search for a text that continues although the page is short or empty: every alert that fired after this
-	// instant was searched. Continue with `nextCursor`.
+	// SearchedTo Present if a search for a text is not finished although the page is short or empty: every alert that fired after this
+	// time has been searched. Continue with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
@@ -1297,8 +1299,9 @@ type AlertResolutionReason string
 
 // AlertRouting How an alert was routed when it fired, by the routing policy of that time.
 type AlertRouting struct {
-	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	// Answer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+	// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+	// the rule names webhooks itself.
 	Answer            RoutingAnswer    `json:"answer"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
@@ -1316,12 +1319,13 @@ type AlertSelection struct {
 	// the first request and does nothing again; with another selection it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of window rules, whatever their
-	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
-	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
+	// HoldUntil For resolving: until when no alerts are raised for the groups of these alerts, whatever their
+	// values are; afterwards they may fire again. In the future, at most 30 days from now. If absent, no alert is raised for a
+	// group until its condition has ceased to hold. It has no effect on alerts that are about one exchange.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
 	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
@@ -1335,7 +1339,7 @@ type AlertSnooze struct {
 	Until time.Time `json:"until"`
 }
 
-// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+// AlertState `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 type AlertState string
 
 // AlertsAssignment Either `ids` or `filter`, and who is to handle these alerts.
@@ -1348,11 +1352,12 @@ type AlertsAssignment struct {
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter         `json:"filter,omitempty"`
 	Ids    []openapi_types.UUID `json:"ids,omitempty"`
 
-	// Reassign Whether alerts that others handle are assigned, too.
+	// Reassign Whether to assign alerts that others handle as well.
 	Reassign bool `json:"reassign,omitempty"`
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
@@ -1362,11 +1367,11 @@ type AlertsAssignment struct {
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
 	// Changed The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
-	// if that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	// if they are not known or too many: then any alert may have changed. Never in the first event of a stream.
 	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
 	Counts  AlertCounts           `json:"counts"`
 
-	// Missed What changed since the event that a returning client saw last. In its first event only.
+	// Missed What changed since the last event that a reconnecting client has seen. In the first event after reconnecting only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
 }
 
@@ -1375,8 +1380,8 @@ type AssigneeList struct {
 	Items []string `json:"items"`
 }
 
-// Attempt One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
-// default); the rest stays as long as the alert.
+// Attempt One HTTP request, or the sending of one e-mail. Its headers and the body of the response are deleted some time
+// after the message is settled (30 days by default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -1387,44 +1392,46 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
-	// Replica The process that made it.
+	// Replica The replica that made it.
 	Replica *string `json:"replica,omitempty"`
 
 	// Request What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
-	// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
+	// webhook: if the webhook was edited since, `host` is empty and the headers of the webhook are left out.
 	Request *RequestHead `json:"request,omitempty"`
 
-	// Response The beginning of the answer's body.
+	// Response The beginning of the body of the response.
 	Response *string `json:"response,omitempty"`
 
-	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	// ResponseHead The status line and headers of the response, at most 4 KiB, without secrets.
 	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
 	StartedAt    time.Time     `json:"startedAt"`
 
-	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent if there was no response.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
-	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
-	// may have expired.
+	// Verdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
+	// was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
+	// a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
+	// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
+	// webhook no longer accepted the message, or the lease may have expired.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
-// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
-// may have expired.
+// AttemptVerdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
+// was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
+// a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
+// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
+// webhook no longer accepted the message, or the lease may have expired.
 type AttemptVerdict string
 
-// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
-// each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
+// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at
+// most 18 digits on each side of the point, and an exponent from -18 to 18. An attribute that is missing, or is not
+// such a number, meets none of them.
 type AttributeMatch struct {
 	Key string `json:"key"`
 
-	// Not Inverts the condition. It then holds exactly if it would not hold otherwise, also if the attribute does not exist.
+	// Not Inverts the condition: it holds if it would not hold otherwise, and therefore also if the attribute is
+	// missing.
 	Not *bool            `json:"not,omitempty"`
 	Op  AttributeMatchOp `json:"op"`
 
@@ -1443,7 +1450,7 @@ type AuditEntry struct {
 	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known.
 	Action string `json:"action"`
 
-	// Actor The e-mail address of a user, the name of a token.
+	// Actor The e-mail address of a user, or the name of a token.
 	Actor   string  `json:"actor"`
 	ActorID *string `json:"actorId,omitempty"`
 
@@ -1464,14 +1471,14 @@ type AuditEntry struct {
 	ObjectKind string                 `json:"objectKind"`
 	ObjectName *string                `json:"objectName,omitempty"`
 
-	// Operation The operation of this API.
+	// Operation The operation of the API.
 	Operation *string `json:"operation,omitempty"`
 	RequestID *string `json:"requestId,omitempty"`
 
 	// Via How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open.
 	Via string `json:"via"`
 
-	// ViaID Of the session.
+	// ViaID The id of the session.
 	ViaID *string `json:"viaId,omitempty"`
 }
 
@@ -1483,7 +1490,7 @@ type AuditPage struct {
 
 // BeatEvent The data of the event `beat`.
 type BeatEvent struct {
-	// IntervalSeconds The time until the next one.
+	// IntervalSeconds The time until the next `beat`.
 	IntervalSeconds float64 `json:"intervalSeconds"`
 }
 
@@ -1491,7 +1498,7 @@ type BeatEvent struct {
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Already Alerts that already were in this state.
+	// Already Alerts that were already in this state.
 	Already int64 `json:"already"`
 	Changed int64 `json:"changed"`
 
@@ -1509,7 +1516,7 @@ type Calendar struct {
 	// From Examples: 08:00
 	From string `json:"from"`
 
-	// TimeZone A name of the IANA database.
+	// TimeZone A name in the IANA time zone database.
 	//
 	// Examples: Europe/Berlin
 	TimeZone string `json:"timeZone"`
@@ -1540,13 +1547,13 @@ type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
 
-	// Missing Exchanges that match and have no alert; 0 when nothing is missing.
+	// Missing Exchanges that match and have no alert; 0 if nothing is missing.
 	Missing int64 `json:"missing"`
 
 	// Rules Rules that the last complete round compared.
 	Rules int64 `json:"rules"`
 
-	// WholeSince Since when every rule has been compared; absent before the first complete round.
+	// WholeSince Every rule has been compared at or after this time; absent before the first complete round.
 	WholeSince *time.Time `json:"wholeSince,omitempty"`
 }
 
@@ -1568,7 +1575,7 @@ type DeliveryBucket struct {
 	// Delivered Attempts that the receiver accepted.
 	Delivered int64 `json:"delivered"`
 
-	// Failed Attempts that it did not accept, or did not answer.
+	// Failed Attempts that it did not accept, or did not respond to.
 	Failed int64 `json:"failed"`
 
 	// MedianMs How long accepted attempts took. Absent if there are none.
@@ -1582,49 +1589,50 @@ type DeliveryBucket struct {
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
-	// Discarded Not to be sent because a person discarded them, or because they are of no use any more.
+	// Discarded Not sent because a person discarded them, or because they are no longer useful.
 	Discarded int `json:"discarded"`
 
 	// Failed Refused permanently, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
-	// NextAttemptAt The next attempt of those that wait.
+	// NextAttemptAt The next attempt of those that are waiting.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when quiet hours hold the first of those that they hold.
+	// QuietUntil The earliest time at which quiet hours release one of those that they hold.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Retrying Attempted without success so far.
+	// Retrying Attempted without success so far, and due to be attempted again.
 	Retrying int `json:"retrying"`
 
-	// Suppressed Not to be sent because of a silence.
+	// Suppressed Not sent because of a silence.
 	Suppressed int `json:"suppressed"`
 	Total      int `json:"total"`
 }
 
 // Dependency defines model for Dependency.
 type Dependency struct {
-	// Error Why not; without addresses and secrets.
+	// Error Why it cannot be used; without addresses and secrets.
 	Error *string `json:"error,omitempty"`
 
 	// Name Examples: postgres, clickhouse
 	Name string `json:"name"`
 
-	// Reachable Whether it can be used. A Postgres server that accepts no writes cannot.
+	// Reachable Whether it can be used. A Postgres server that accepts no writes cannot be used.
 	Reachable bool `json:"reachable"`
 }
 
-// DiscardFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+// DiscardFilter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+// `FAILED` or `EXHAUSTED`.
 type DiscardFilter struct {
 	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From   *time.Time             `json:"from,omitempty"`
 	Reason *[]NotificationReason  `json:"reason,omitempty"`
 	RuleID *[]openapi_types.UUID  `json:"ruleId,omitempty"`
 	Status *[]DiscardFilterStatus `json:"status,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To        *time.Time            `json:"to,omitempty"`
 	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
 }
@@ -1634,12 +1642,13 @@ type DiscardFilterStatus string
 
 // DiscardOrderBody Either `ids` or `filter`.
 type DiscardOrderBody struct {
-	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	// Filter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+	// `FAILED` or `EXHAUSTED`.
 	Filter *DiscardFilter        `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// DiscardedAnswer In messages; a digest is one.
+// DiscardedAnswer The counts are numbers of messages; a digest is one message.
 type DiscardedAnswer struct {
 	// Discarded Messages that were discarded.
 	Discarded int `json:"discarded"`
@@ -1658,11 +1667,11 @@ type EncryptionKey struct {
 	// ID Eight hexadecimal digits of a hash of the key; empty for secrets of unknown format.
 	ID string `json:"id"`
 
-	// Secrets The webhooks whose secrets are encrypted with this key.
+	// Secrets The number of webhooks whose secrets are encrypted with this key.
 	Secrets int64 `json:"secrets"`
 
-	// State `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
-	// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+	// State `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so
+	// its secrets cannot be decrypted; `UNKNOWN` stands for secrets of unknown format.
 	State EncryptionKeyState `json:"state"`
 }
 
@@ -1671,18 +1680,17 @@ type EncryptionKeyList struct {
 	Items []EncryptionKey `json:"items"`
 }
 
-// EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
-// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+// EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so
+// its secrets cannot be decrypted; `UNKNOWN` stands for secrets of unknown format.
 type EncryptionKeyState string
 
 // EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
-// alert is acknowledged,
-// resolved or snoozed when it is due.
+// alert is acknowledged, resolved or snoozed when the step is due.
 type EscalationStep struct {
-	// AfterMinutes More than those of the step before.
+	// AfterMinutes The minutes since the alert fired; more than those of the previous step.
 	AfterMinutes int `json:"afterMinutes"`
 
-	// Teams Teams are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team.
+	// Teams Names of teams. They are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team.
 	Teams      *[]string             `json:"teams,omitempty"`
 	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
 }
@@ -1691,11 +1699,13 @@ type EscalationStep struct {
 type Exchange struct {
 	Application string `json:"application"`
 
-	// Attributes In the answer for one alert only.
+	// Attributes In the response for one alert only.
 	Attributes    map[string]string `json:"attributes,omitempty"`
 	CorrelationID string            `json:"correlationId"`
 
-	// DurationNs Examples: 12345678
+	// DurationNs The duration in nanoseconds.
+	//
+	// Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
 	// EndTime Absent if the source does not provide it.
@@ -1703,7 +1713,7 @@ type Exchange struct {
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
 
-	// ErrorStack In the answer for one alert only.
+	// ErrorStack In the response for one alert only.
 	ErrorStack  *string `json:"errorStack,omitempty"`
 	ErrorType   string  `json:"errorType"`
 	ExecutionID string  `json:"executionId"`
@@ -1731,7 +1741,7 @@ type ExchangePage struct {
 	NextCursor *string    `json:"nextCursor,omitempty"`
 }
 
-// ExchangeRef Names one exchange.
+// ExchangeRef Identifies one exchange.
 type ExchangeRef struct {
 	ExecutionID string `json:"executionId"`
 
@@ -1747,18 +1757,18 @@ type ExplainCount struct {
 	Rules int `json:"rules"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-	// became
-	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+	// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+	// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+	// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+	// was in force at its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-// became
-// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+// was in force at its time.
 type ExplainVerdict string
 
 // FacetList defines model for FacetList.
@@ -1768,14 +1778,14 @@ type FacetList struct {
 
 // FacetValue defines model for FacetValue.
 type FacetValue struct {
-	// Count Rows in which it occurs.
+	// Count The number of exchanges in which it occurs.
 	Count int64  `json:"count"`
 	Value string `json:"value"`
 }
 
 // FieldError What is wrong with one field.
 type FieldError struct {
-	// Code The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match.
+	// Code What is wrong, for programs, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match.
 	Code string `json:"code"`
 
 	// Field The path, such as `filter.statuses[0]`, or the name of a parameter.
@@ -1795,19 +1805,23 @@ type Filter struct {
 	// ErrorMessageMatches An RE2 expression; it may match anywhere in the message.
 	ErrorMessageMatches *string `json:"errorMessageMatches,omitempty"`
 
-	// ErrorMessageNotContains Texts of which the error message contains none. Case matters.
+	// ErrorMessageNotContains Texts that must not occur in the error message. Case matters.
 	ErrorMessageNotContains *[]string `json:"errorMessageNotContains,omitempty"`
 
 	// ErrorMessageNotMatches RE2 expressions; none of them may match anywhere in the message.
 	ErrorMessageNotMatches *[]string `json:"errorMessageNotMatches,omitempty"`
 	ErrorTypes             *[]string `json:"errorTypes,omitempty"`
-	MaxDurationMs          *int64    `json:"maxDurationMs,omitempty"`
-	MinDurationMs          *int64    `json:"minDurationMs,omitempty"`
 
-	// NotErrorTypes Error types that do not match. An exchange without an error type has none of them.
+	// MaxDurationMs The maximum duration in milliseconds; inclusive.
+	MaxDurationMs *int64 `json:"maxDurationMs,omitempty"`
+
+	// MinDurationMs The minimum duration in milliseconds; inclusive.
+	MinDurationMs *int64 `json:"minDurationMs,omitempty"`
+
+	// NotErrorTypes Error types that must not occur. An exchange without an error type meets this condition.
 	NotErrorTypes *[]string `json:"notErrorTypes,omitempty"`
 
-	// Statuses None means FAILED.
+	// Statuses Absent or empty means FAILED.
 	Statuses *[]FilterStatuses `json:"statuses,omitempty"`
 }
 
@@ -1816,18 +1830,19 @@ type FilterStatuses string
 
 // FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 // while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 // `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-// present, by the time after which exchanges became visible.
+// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+// the present, by as much time as exchanges take to become visible.
 type FireMode string
 
-// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+// contains the key.
 type GroupBy string
 
 // HeaderField defines model for HeaderField.
 type HeaderField struct {
-	// Masked The value is a secret, or may hold one, and is not kept.
+	// Masked The value is a secret, or may contain one, and is not stored.
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
@@ -1839,7 +1854,7 @@ type Issue struct {
 	Application  string `json:"application"`
 	Count        int64  `json:"count"`
 
-	// Days How many alerts fired in each 24 hours of the last 14 days, the oldest first.
+	// Days How many alerts fired in each of the last 14 periods of 24 hours, the oldest first.
 	Days   []int64 `json:"days"`
 	Firing int64   `json:"firing"`
 
@@ -1852,13 +1867,13 @@ type Issue struct {
 	// NewestAt When its newest alert fired.
 	NewestAt time.Time `json:"newestAt"`
 
-	// PlaceCount How many places there are; `places` may hold fewer.
+	// PlaceCount How many places there are; `places` may contain fewer.
 	PlaceCount int64 `json:"placeCount"`
 
-	// Places Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error.
+	// Places The applications and routes where exchanges failed with the same signature, including those of this issue, most alerts first. Empty for alerts without an error.
 	Places []IssuePlaceCount `json:"places"`
 
-	// RegressionCount How many regressions there are; `regressions` may hold fewer.
+	// RegressionCount How many regressions there are; `regressions` may contain fewer.
 	RegressionCount int64 `json:"regressionCount"`
 
 	// Regressions Alerts that fired when all alerts before them had been resolved, newest first.
@@ -1871,7 +1886,7 @@ type Issue struct {
 	Severity  Severity         `json:"severity"`
 	Signature string           `json:"signature"`
 
-	// Trend How many alerts fired in each hour of the last 24, the oldest first.
+	// Trend How many alerts fired in each of the last 24 hours, the oldest first.
 	Trend []int64 `json:"trend"`
 }
 
@@ -1896,7 +1911,7 @@ type IssueNotePage struct {
 type IssueNoteText struct {
 	Application string `json:"application"`
 
-	// NoteID Chosen by the client; made by Tocsin if absent.
+	// NoteID Chosen by the client; generated by Tocsin if absent.
 	NoteID    *openapi_types.UUID `json:"noteId,omitempty"`
 	Route     string              `json:"route"`
 	Signature string              `json:"signature"`
@@ -1926,35 +1941,37 @@ type LinkSecret struct {
 
 // Me defines model for Me.
 type Me struct {
-	// Email Of a user.
+	// Email The e-mail address of a user.
 	Email *string `json:"email,omitempty"`
 
-	// HasPassword Of a user.
+	// HasPassword Whether a user has a password.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID Of the user or the token; absent if there is neither.
+	// ID The id of the user or token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
 	Issuer *string `json:"issuer,omitempty"`
 
-	// Kind `open`: nobody has to sign in here.
+	// Kind `open`: nobody has to sign in.
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// SessionExpiresAt When the session expires at the latest.
+	// SessionExpiresAt The latest time at which the session expires.
 	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
 	Tenant           string     `json:"tenant"`
 }
 
-// MeKind `open`: nobody has to sign in here.
+// MeKind `open`: nobody has to sign in.
 type MeKind string
 
-// MessageBody What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
-// and once the retention has deleted it.
+// MessageBody What the last attempt sent, or the next one will send. In the response for one notification only. Absent before the first attempt,
+// and once retention has deleted it.
 type MessageBody struct {
 	ContentType string `json:"contentType"`
 
@@ -1963,7 +1980,7 @@ type MessageBody struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// MissedAlerts What changed since the event that a returning client saw last. In its first event only.
+// MissedAlerts What changed since the last event that a reconnecting client has seen. In the first event after reconnecting only.
 type MissedAlerts struct {
 	// Alerts Alerts that were raised or changed, at most 1000.
 	Alerts int64 `json:"alerts"`
@@ -1983,25 +2000,29 @@ type NewToken struct {
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email E-mail address with which the user signs in. It is unique across all tenants.
+	// Email The e-mail address with which the user signs in. It is unique across all tenants.
 	Email string `json:"email"`
 
 	// Name The name of the user in alerts.
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
-// Notification One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
-// the number of the retry behind it when a person has sent it again.
+// Notification One message, or one that is part of a digest. Every attempt sends its id in the header `webhook-id`, followed by
+// the number of the retry if a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
@@ -2015,25 +2036,25 @@ type Notification struct {
 	// Attempts Oldest first. Absent in lists of notifications.
 	Attempts *[]Attempt `json:"attempts,omitempty"`
 
-	// Body What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
-	// and once the retention has deleted it.
+	// Body What the last attempt sent, or the next one will send. In the response for one notification only. Absent before the first attempt,
+	// and once retention has deleted it.
 	Body      *MessageBody `json:"body,omitempty"`
 	CreatedAt time.Time    `json:"createdAt"`
 
-	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
+	// DigestID The digest that contains this notification and determines its status and attempts. Absent if it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
 
 	// DigestSize How many notifications were combined into that digest, or into this one.
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
-	// LastDurationMs How long the last attempt that has ended took.
+	// LastDurationMs The duration of the last attempt that has ended.
 	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
 
 	// LastError Why the last attempt did not deliver the message.
 	LastError *string `json:"lastError,omitempty"`
 
-	// LastStatusCode The receiver's answer to the last attempt that it answered.
+	// LastStatusCode The status code of the receiver's last response.
 	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
@@ -2045,14 +2066,14 @@ type Notification struct {
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
 	// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
 	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
-	// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+	// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
 	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
 	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
-	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	// Retries When people sent it again, and who, oldest first. In the response for one notification only.
 	Retries []NotificationRetry `json:"retries,omitempty"`
 
 	// RuleID Absent for a digest.
@@ -2061,9 +2082,9 @@ type Notification struct {
 
 	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
 	// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
-	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
-	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
-	// when it was written.
+	// allows, or waited for longer than the schedule lasts. `DISCARDED` was discarded by a person, or by Tocsin because
+	// it was older than the webhook's `eventMaxAgeSeconds` or no longer useful. `SUPPRESSED` is not sent, because a
+	// silence was in force when it was created.
 	Status NotificationStatus `json:"status"`
 
 	// SuppressedBy The silence that suppressed a message.
@@ -2073,7 +2094,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's current name; empty when it was deleted.
+	// WebhookName The current name of the webhook; empty if it was deleted.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -2093,14 +2114,14 @@ type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
-	// SearchedTo How far back a search for a text has looked. Absent if the page is full or the search has finished.
+	// SearchedTo Present if a search for a text is not finished although the page is not full. Every notification that was created after this time has been searched.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
 // snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
 // no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
-// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 // cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
 // `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
 // not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
@@ -2115,9 +2136,9 @@ type NotificationRetry struct {
 
 // NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
 // `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
-// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
-// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
-// when it was written.
+// allows, or waited for longer than the schedule lasts. `DISCARDED` was discarded by a person, or by Tocsin because
+// it was older than the webhook's `eventMaxAgeSeconds` or no longer useful. `SUPPRESSED` is not sent, because a
+// silence was in force when it was created.
 type NotificationStatus string
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -2130,14 +2151,14 @@ type OutboxStatus struct {
 	// Depth Notifications not yet settled: exact up to 10,000, beyond that an estimate.
 	Depth int64 `json:"depth"`
 
-	// Estimated Whether `depth` is an estimate. It is above 10,000 then, and some seconds old.
+	// Estimated Whether `depth` is an estimate. It is then above 10,000, and some seconds old.
 	Estimated bool `json:"estimated"`
 
-	// OldestAgeSeconds The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
+	// OldestAgeSeconds The age of the oldest one; absent if there is none. Above 10,000, it may be the age of another old one.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
-// PartitionStatus A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it.
+// PartitionStatus A partition is the unit of evaluation. It contains the rules of some tenants, and one replica holds it.
 type PartitionStatus struct {
 	// BackfillFrom The earliest start time before the cursor that must still be evaluated. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
@@ -2145,7 +2166,7 @@ type PartitionStatus struct {
 	// CursorAt The start time up to which exchanges have been evaluated. Absent before the first pass and while the partition has no enabled rule.
 	CursorAt *time.Time `json:"cursorAt,omitempty"`
 
-	// LagSeconds How far that is behind the present.
+	// LagSeconds How far `cursorAt` is behind the present.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
 	// Owner The id of the replica that holds it. Absent while none does.
@@ -2160,19 +2181,20 @@ type PasswordChange struct {
 	NewPassword     string `json:"newPassword,omitempty"`
 }
 
-// PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
-// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+// PresetDefinition The receiver that the webhook is for, instead of `url`, and its inputs. The receiver defines the URL, the headers
+// and the bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
+// are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
+// supports.
 type PresetDefinition struct {
-	// ID As `GET /receivers` names it.
+	// ID The id of the receiver in `GET /receivers`.
 	ID string `json:"id"`
 
-	// Inputs By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again.
+	// Inputs The values of the inputs by name; `GET /receivers` lists the inputs. They are stored encrypted, and secret ones are never shown again.
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
-// because permission to edit a webhook does not include reading them.
+// PresetEdit Inputs of the webhook's receiver. Those that are left out stay. If an edit leads to another host, all secret
+// inputs have to be given again, because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
 }
@@ -2194,7 +2216,7 @@ type PreviewLoad struct {
 
 // PreviewRequest defines model for PreviewRequest.
 type PreviewRequest struct {
-	// Definition The part of a rule that a person writes.
+	// Definition The part of a rule that people write.
 	Definition RuleDefinition `json:"definition"`
 
 	// Hours How many hours to look back.
@@ -2205,10 +2227,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty if the alerts count exchanges of several.
+	// Application Empty if the alerts count exchanges of several ones.
 	Application string `json:"application"`
 
-	// Route Empty if the alerts count exchanges of several.
+	// Route Empty if the alerts count exchanges of several ones.
 	Route string `json:"route"`
 }
 
@@ -2235,41 +2257,42 @@ type PreviewedRequest struct {
 
 // Problem Problem details (RFC 9457).
 type Problem struct {
-	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
+	// Code The kind of problem, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
 	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-	// another one for a status without a separate kind.
+	// another one for a status that has no kind here.
 	Code string `json:"code"`
 
 	// Detail What happened, in a sentence. Absent for internal errors.
 	Detail *string      `json:"detail,omitempty"`
 	Errors []FieldError `json:"errors,omitempty"`
 
-	// RequestID Names this request in Tocsin's log.
+	// RequestID Identifies this request in the log of Tocsin.
 	RequestID string `json:"requestId"`
 	Status    int    `json:"status"`
 
 	// Title The HTTP status in words.
 	Title string `json:"title"`
 
-	// Type Always about:blank; `code` distinguishes the kinds.
+	// Type Always about:blank; `code` says which kind of problem it is.
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
 }
 
-// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-// never; an edit without it ends quiet hours.
+// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+// hours; an edit without it removes them.
 type QuietHours = []Calendar
 
 // ReadRequest Either `ids` or `filter`.
 type ReadRequest struct {
-	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+	// with OR; for `attribute`, all entries must hold.
 	Filter *AlertFilter         `json:"filter,omitempty"`
 	Ids    []openapi_types.UUID `json:"ids,omitempty"`
 
-	// Unread Marks them as unread instead
+	// Unread Whether to mark them as unread instead.
 	Unread bool `json:"unread,omitempty"`
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
@@ -2284,7 +2307,7 @@ type ReadResult struct {
 
 // Receiver defines model for Receiver.
 type Receiver struct {
-	// About What it gets, in a sentence.
+	// About What the receiver gets, in a sentence.
 	About string `json:"about"`
 
 	// DigestAbove The default of a new webhook.
@@ -2298,11 +2321,11 @@ type Receiver struct {
 	ID     string          `json:"id"`
 	Inputs []ReceiverInput `json:"inputs"`
 
-	// Keyed Whether it knows alerts by a key. It then never gets digests.
+	// Keyed Whether it identifies alerts by a key. It then never gets digests.
 	Keyed bool   `json:"keyed"`
 	Name  string `json:"name"`
 
-	// Own Whether operators of this server have added it.
+	// Own Whether operators of this installation have added it.
 	Own bool `json:"own"`
 
 	// RatePerSecond The default of a new webhook.
@@ -2374,34 +2397,34 @@ type ReceiverRequestEvent string
 
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
-	// Alerted Those of them that have their alert.
+	// Alerted Matching exchanges that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a window rule whose count differs from the table.
+	// Different Alerts of a window rule whose count differs from that of the exchanges in ClickHouse.
 	Different *int64 `json:"different,omitempty"`
 
-	// Findings What was found about the alerts of a window rule, the first few of each kind.
+	// Findings Findings about the alerts of a window rule, the first few of each kind.
 	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
 
-	// From Exchanges that ended at or after it were compared, …
+	// From The start of the comparison: exchanges that ended at or after it.
 	From time.Time `json:"from"`
 
-	// Late Those that did not count exchanges that became visible later.
+	// Late Alerts of a window rule that did not count exchanges, because these became visible later.
 	Late *int64 `json:"late,omitempty"`
 
-	// LateBySeconds The longest delay of these exchanges.
+	// LateBySeconds The longest delay of the exchanges that were not counted.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
-	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
+	// LateDropped Matching exchanges that have no alert because they became visible later than the rule looks back.
 	LateDropped int64 `json:"lateDropped"`
 
 	// Matching Exchanges that match.
 	Matching int64 `json:"matching"`
 
-	// Missing Those that have no alert although they should; 0 when nothing is missing.
+	// Missing Matching exchanges that have no alert although they should; 0 if nothing is missing.
 	Missing int64 `json:"missing"`
 
-	// MissingSample The execution ids of the first few that are missing.
+	// MissingSample The execution ids of the first few exchanges whose alerts are missing.
 	MissingSample []string `json:"missingSample"`
 
 	// OutOfReach The former name of `lateDropped`.
@@ -2409,14 +2432,14 @@ type Reconciliation struct {
 	OutOfReach int64              `json:"outOfReach"`
 	RuleID     openapi_types.UUID `json:"ruleId"`
 
-	// To … and before it.
+	// To The end of the comparison: exchanges that ended before it.
 	To time.Time `json:"to"`
 
-	// Unchecked What cannot be checked: see the findings.
+	// Unchecked Alerts and windows that cannot be checked; `findings` says why.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule,
-	// alerts that fired, are open or were resolved without a reason.
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule, alerts
+	// that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
 
@@ -2424,19 +2447,19 @@ type Reconciliation struct {
 type ReconciliationFinding struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// At Where the window ends.
+	// At The end of the window.
 	At *time.Time `json:"at,omitempty"`
 
-	// FoundObserved What is there.
+	// FoundObserved The count of the exchanges in ClickHouse.
 	FoundObserved *int64                    `json:"foundObserved,omitempty"`
 	FoundVolume   *int64                    `json:"foundVolume,omitempty"`
 	Group         *string                   `json:"group,omitempty"`
 	Kind          ReconciliationFindingKind `json:"kind"`
 
-	// LateBySeconds How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late.
+	// LateBySeconds How late the exchanges that were not counted became visible. For MISSING, the alert is not missing after all if exchanges became visible this late.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
-	// StoredObserved What the alert says.
+	// StoredObserved The count that the alert states.
 	StoredObserved *int64 `json:"storedObserved,omitempty"`
 	StoredVolume   *int64 `json:"storedVolume,omitempty"`
 	Why            string `json:"why"`
@@ -2458,17 +2481,17 @@ type Regression struct {
 
 // Reopening An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed.
 type Reopening struct {
-	// ActionID What `/alerts/actions/{id}/undo` takes.
+	// ActionID The id for `/alerts/actions/{id}/undo`.
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Alerts How many alerts were changed together. The undo reopens all of them.
+	// Alerts How many alerts were changed together. Undoing it reopens all of them.
 	Alerts int64 `json:"alerts"`
 
 	// Until Until when it can be undone, by Postgres's clock.
 	Until time.Time `json:"until"`
 }
 
-// Replica One process. Its instants are of Postgres's clock.
+// Replica One process of Tocsin. Its times are on Postgres's clock.
 type Replica struct {
 	// Alive Whether its heartbeats are recent enough that others do not take over its work.
 	Alive bool `json:"alive"`
@@ -2480,7 +2503,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID Its name in leases, attempts and the log; `replicaId` of the status is the one that answers.
+	// ID Identifies the replica in leases, attempts and the log; `replicaId` of the status is that of the replica that responds.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -2503,11 +2526,11 @@ type ReplicaList struct {
 }
 
 // RequestHead What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
-// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
+// webhook: if the webhook was edited since, `host` is empty and the headers of the webhook are left out.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
-	// BodySha256 Digest of the body in hex.
+	// BodySha256 The SHA-256 of the body, in hex.
 	BodySha256 string        `json:"bodySha256"`
 	Headers    []HeaderField `json:"headers"`
 
@@ -2525,35 +2548,36 @@ type Resolution struct {
 	By *string `json:"by,omitempty"`
 }
 
-// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+// ResponseHead The status line and headers of the response, at most 4 KiB, without secrets.
 type ResponseHead struct {
 	Headers    []HeaderField `json:"headers"`
 	StatusLine string        `json:"statusLine"`
 
-	// Truncated Headers were left out or cut.
+	// Truncated Whether headers were left out or shortened.
 	Truncated *bool `json:"truncated,omitempty"`
 }
 
-// RetriedAnswer In messages; a digest is one.
+// RetriedAnswer The counts are numbers of messages; a digest is one message.
 type RetriedAnswer struct {
 	// Retried Messages that are due again.
 	Retried int `json:"retried"`
 
-	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted.
+	// Skipped Messages that were delivered, are already due or being attempted, or whose webhook is disabled or deleted.
 	Skipped int `json:"skipped"`
 }
 
-// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+// RetryFilter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+// `FAILED` or `EXHAUSTED`.
 type RetryFilter struct {
 	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From   *time.Time            `json:"from,omitempty"`
 	Reason *[]NotificationReason `json:"reason,omitempty"`
 	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
 	Status *[]RetryFilterStatus  `json:"status,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To        *time.Time            `json:"to,omitempty"`
 	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
 }
@@ -2563,12 +2587,15 @@ type RetryFilterStatus string
 
 // RetryOrderBody Either `ids` or `filter`.
 type RetryOrderBody struct {
-	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	// Filter Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+	// `FAILED` or `EXHAUSTED`.
 	Filter *RetryFilter          `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 type Role string
 
 // RotatedSecret defines model for RotatedSecret.
@@ -2587,12 +2614,13 @@ type RouteTaken struct {
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
 
-// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
-// comes after a route that was taken and does not continue.
+// RouteVerdict `TAKEN`: the route matches. `NOT_MATCHED`: it does not match, and `unmet` lists the conditions that do not hold.
+// `NOT_REACHED`: it comes after a route that was taken and does not continue.
 type RouteVerdict string
 
-// RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+// RoutingAnswer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+// the rule names webhooks itself.
 type RoutingAnswer string
 
 // RoutingPolicy defines model for RoutingPolicy.
@@ -2600,7 +2628,7 @@ type RoutingPolicy struct {
 	DefaultEscalation []EscalationStep     `json:"defaultEscalation,omitempty"`
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 
-	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
+	// Problem Why the stored policy cannot be used. While it cannot be used, the rules that use it cannot be evaluated.
 	Problem *string        `json:"problem,omitempty"`
 	Routes  []RoutingRoute `json:"routes"`
 
@@ -2613,10 +2641,10 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
-// each route that matches, up to the first one that does not continue. An alert that took no route goes
-// to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
-// in all.
+// RoutingPolicyDefinition The part of the routing policy that people write. An alert is compared with the routes in order: it takes each
+// route that matches, up to and including the first one that does not continue. An alert that took no route goes to
+// the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks in
+// total.
 type RoutingPolicyDefinition struct {
 	DefaultEscalation *[]EscalationStep `json:"defaultEscalation,omitempty"`
 
@@ -2630,7 +2658,7 @@ type RoutingRoute struct {
 	// Continue Whether an alert that took the route is also compared with the next ones.
 	Continue *bool `json:"continue,omitempty"`
 
-	// Escalation What follows while nobody acknowledges the alert.
+	// Escalation The steps that follow while nobody acknowledges the alert.
 	Escalation *[]EscalationStep `json:"escalation,omitempty"`
 
 	// Match Which alerts take the route; absent, or without conditions, means all.
@@ -2645,11 +2673,12 @@ type RoutingRoute struct {
 
 // RoutingTestAnswer defines model for RoutingTestAnswer.
 type RoutingTestAnswer struct {
-	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	// Answer `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+	// and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+	// the rule names webhooks itself.
 	Answer RoutingAnswer `json:"answer"`
 
-	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
+	// Escalation Who is notified while nobody acknowledges the alert, sorted by minutes.
 	Escalation []EscalationStep `json:"escalation,omitempty"`
 
 	// PolicyVersion The version of the stored policy; absent if the request contained a policy.
@@ -2695,8 +2724,9 @@ type RoutingTestPlannedWebhook struct {
 	Name string             `json:"name"`
 }
 
-// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
-// the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
+// RoutingTestRequest What would be routed: either an alert; or a rule, stored or written here, with an exchange (an alert of a window
+// rule is then about the group to which the exchange belongs); or only an exchange, with the severity and the labels
+// that the rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
@@ -2710,7 +2740,7 @@ type RoutingTestRequest struct {
 	// Policy The policy to test; absent means the stored one.
 	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
 
-	// Rule The part of a rule that a person writes.
+	// Rule The part of a rule that people write.
 	Rule     *RuleDefinition     `json:"rule,omitempty"`
 	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity *Severity           `json:"severity,omitempty"`
@@ -2723,8 +2753,8 @@ type RoutingTestRoute struct {
 	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
 	Unmet []string `json:"unmet"`
 
-	// Verdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
-	// comes after a route that was taken and does not continue.
+	// Verdict `TAKEN`: the route matches. `NOT_MATCHED`: it does not match, and `unmet` lists the conditions that do not hold.
+	// `NOT_REACHED`: it comes after a route that was taken and does not continue.
 	Verdict RouteVerdict `json:"verdict"`
 }
 
@@ -2735,7 +2765,7 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message now; absent if they would not.
+	// QuietUntil Until when its quiet hours would hold the message; absent if they would not hold it now.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty for the default, and for a rule's own webhooks.
@@ -2744,7 +2774,7 @@ type RoutingTestWebhook struct {
 
 // Rule defines model for Rule.
 type Rule struct {
-	// ArmedSince Exchanges that ended before this instant are history.
+	// ArmedSince Exchanges that ended before this time raise no alerts.
 	ArmedSince time.Time `json:"armedSince"`
 
 	// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
@@ -2760,14 +2790,15 @@ type Rule struct {
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-	// present, by the time after which exchanges became visible.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+	// the present, by as much time as exchanges take to become visible.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
-	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+	// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+	// contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 
@@ -2788,13 +2819,13 @@ type Rule struct {
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
-	// Resolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
-	// them first. The next exchange that fails raises a separate alert.
+	// Resolution What resolves alerts in addition to people: their age, evidence, or whichever comes first. Alerts need not be
+	// acknowledged first. The next exchange that fails raises a new alert.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 	RunbookURL string          `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-	// out, whatever the other lists say.
+	// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+	// a `not` list are left out, whatever the other lists say.
 	Scope              Scope    `json:"scope"`
 	Severity           Severity `json:"severity"`
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
@@ -2812,7 +2843,7 @@ type Rule struct {
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
-	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In responses to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
@@ -2838,7 +2869,7 @@ type RuleApplication struct {
 	// PruneNames With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all.
 	PruneNames []string `json:"pruneNames,omitempty"`
 
-	// Rules Each name once.
+	// Rules Each name can occur only once.
 	Rules []RuleDefinition `json:"rules"`
 }
 
@@ -2862,10 +2893,10 @@ type RuleAppliedAction string
 
 // RuleChange defines model for RuleChange.
 type RuleChange struct {
-	// Action `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored.
+	// Action `create`, `update`, `delete`; `bind` and `unbind` for a webhook; `request` for an operation that changed nothing stored.
 	Action string `json:"action"`
 
-	// Actor The e-mail address of a user, the name of a token.
+	// Actor The e-mail address of a user, or the name of a token.
 	Actor string `json:"actor"`
 
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
@@ -2875,13 +2906,12 @@ type RuleChange struct {
 	After map[string]interface{} `json:"after,omitempty"`
 	At    time.Time              `json:"at"`
 
-	// Before The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
-	// the `webhookId` and
-	// the webhook's name as `webhook`.
+	// Before The former state. For an update, the fields that changed, by their names in a rule's definition; for `unbind`,
+	// the `webhookId`, and the name of the webhook as `webhook`.
 	Before map[string]interface{} `json:"before,omitempty"`
 	ID     int64                  `json:"id"`
 
-	// Operation The operation of this API; absent if it was done in another way.
+	// Operation The operation of the API; absent if the change was made in another way.
 	Operation *string `json:"operation,omitempty"`
 }
 
@@ -2903,7 +2933,7 @@ type RuleDay struct {
 	From time.Time `json:"from"`
 }
 
-// RuleDefinition The part of a rule that a person writes.
+// RuleDefinition The part of a rule that people write.
 type RuleDefinition struct {
 	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
 	// hours. Absent means always.
@@ -2914,8 +2944,8 @@ type RuleDefinition struct {
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
 
-	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
-	// them here, or set `learnDays`.
+	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Give either
+	// these names or `learnDays`.
 	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
@@ -2923,37 +2953,38 @@ type RuleDefinition struct {
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
 	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
 	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-	// present, by the time after which exchanges became visible.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+	// the present, by as much time as exchanges take to become visible.
 	FireMode FireMode `json:"fireMode"`
 
-	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
+	// ForDurationSeconds How long the threshold must be reached before the alert fires. Always 0 for PER_EXCHANGE, which fires immediately.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
-	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
-	// groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
-	// largest stay as they are.
+	// GroupBy If absent, all exchanges are counted together. Always absent for PER_EXCHANGE. A rule has open alerts for at
+	// most 1,000 groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond
+	// the 1,000 largest stay as they are.
 	GroupBy GroupBy `json:"groupBy,omitempty"`
 
 	// GroupByAttribute For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
 	// one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
 	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
-	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
-	// shorter than a second.
+	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means in every pass of the evaluator, even if there are
+	// several passes in a second. For PER_EXCHANGE, it is an upper bound: the rule may be evaluated more often.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
-	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
+	// Labels Names and values that are shown in messages and in the inbox, can be used in templates, and can be matched by silences and routes.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
-	// number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
+	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within this
+	// number of days, at most 1,000 groups. The groups are learned again every hour. Absent or 0 means that no
+	// groups are learned.
 	LearnDays int `json:"learnDays,omitempty"`
 
-	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
-	// PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. If absent, it is 3600 for
+	// PER_EXCHANGE. It is 0 for the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
@@ -2967,34 +2998,34 @@ type RuleDefinition struct {
 	// Note What people who handle its alerts should know.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no
-	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no longer
+	// holds, for PER_EXCHANGE as `resolution` says. Always false for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
 	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
-	// at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
-	// scope. Absent for other modes.
+	// at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
+	// the scope. Absent for the other modes.
 	Percent float64 `json:"percent,omitempty"`
 
 	// Percentile For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value.
 	Percentile int `json:"percentile,omitempty"`
 
-	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
-	// PER_EXCHANGE, which fires exactly once.
+	// ReNotifyMinutes The time between reminders while the alert is firing and nobody has acknowledged it; 0 means no reminders.
+	// Always 0 for PER_EXCHANGE, which notifies exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Resolution For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
 	// nothing.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 
-	// RunbookURL The address of the instructions for its alerts, http or https.
+	// RunbookURL The http or https URL of the instructions for its alerts.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-	// out, whatever the other lists say.
+	// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+	// a `not` list are left out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
@@ -3004,8 +3035,8 @@ type RuleDefinition struct {
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
-	// for other modes.
+	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1
+	// for these modes, and 0 for the others.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -3018,7 +3049,7 @@ type RuleDefinition struct {
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
 
-	// WindowSeconds The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	// WindowSeconds The length of the window, at least 10 and not below `intervalSeconds`. 0 for PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
@@ -3032,7 +3063,7 @@ type RuleDifference struct {
 	// Before Alerts of the rule as it is stored.
 	Before int64 `json:"before"`
 
-	// CoveredFrom The comparison starts here. Equal to `from`, unless `truncated`.
+	// CoveredFrom The comparison begins at this time. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time     `json:"coveredFrom"`
 	From        time.Time     `json:"from"`
 	Removed     ChangedAlerts `json:"removed"`
@@ -3045,9 +3076,9 @@ type RuleDifference struct {
 	Truncated bool `json:"truncated"`
 }
 
-// RuleDocument Rules as they are kept in files.
+// RuleDocument Rules as they are stored in files.
 type RuleDocument struct {
-	// Rules Each name once.
+	// Rules Each name can occur only once.
 	Rules []RuleDefinition `json:"rules"`
 }
 
@@ -3055,7 +3086,7 @@ type RuleDocument struct {
 type RuleExplanation struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// AlertState `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	AlertState *AlertState `json:"alertState,omitempty"`
 
 	// Detail Why.
@@ -3068,10 +3099,10 @@ type RuleExplanation struct {
 	Unmet []string `json:"unmet,omitempty"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-	// became
-	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+	// evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+	// matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+	// ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+	// was in force at its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
@@ -3090,15 +3121,13 @@ type RuleFieldChange struct {
 // RuleHealth The state of a rule's evaluation.
 type RuleHealth struct {
 	// BackfillFrom The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
-	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
-	// is
+	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule is
 	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
-	// those
-	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
-	// before the first evaluation, while the rule is disabled, and for window rules.
+	// those that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate
+	// progress. Absent before the first evaluation, while the rule is disabled, and for window rules.
 	Cursor *string `json:"cursor,omitempty"`
 
 	// Failing Whether the rule cannot be evaluated. It is then skipped, and retried from time to time.
@@ -3156,17 +3185,17 @@ type RulePreview struct {
 	Alerts        int64   `json:"alerts"`
 	BucketSeconds float64 `json:"bucketSeconds"`
 
-	// Buckets Alerts over time, from `from` on.
+	// Buckets Alerts in each period of `bucketSeconds`, beginning at `from`.
 	Buckets []int64 `json:"buckets"`
 
-	// CoveredFrom The result is complete from here on. Equal to `from`, unless `truncated`.
+	// CoveredFrom The result is complete from this time on. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
 	// Newest The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 
-	// Problem Why a title or message is a fallback; absent when none is.
+	// Problem Why a title or message is a fallback; absent if none is.
 	Problem *string `json:"problem,omitempty"`
 
 	// Scanned Exchanges that were evaluated.
@@ -3184,7 +3213,7 @@ type RuleReplay struct {
 	// Alerts Alerts that it has raised; the others existed already.
 	Alerts int64 `json:"alerts"`
 
-	// At Exchanges that started before it have been evaluated.
+	// At The progress: exchanges that started before this time have been evaluated.
 	At        time.Time `json:"at"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
@@ -3200,29 +3229,28 @@ type RuleReplay struct {
 	// Matched Exchanges that matched so far.
 	Matched int64 `json:"matched"`
 
-	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-	// Silences apply.
+	// Messages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+	// alert, as usual. Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
 	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
-	// the
-	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
+	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED: the
+	// rule was disabled or deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
 }
 
 // RuleReplayList defines model for RuleReplayList.
 type RuleReplayList struct {
-	// Floor No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	// Floor The earliest possible start of a replay, because retention may have deleted alerts of the time before it. Absent while it has deleted none.
 	Floor *time.Time   `json:"floor,omitempty"`
 	Items []RuleReplay `json:"items"`
 }
 
-// RuleReplayMessages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-// Silences apply.
+// RuleReplayMessages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+// alert, as usual. Silences apply.
 type RuleReplayMessages string
 
 // RuleReplayPreview defines model for RuleReplayPreview.
@@ -3234,53 +3262,50 @@ type RuleReplayPreview struct {
 
 // RuleReplayRange defines model for RuleReplayRange.
 type RuleReplayRange struct {
-	// From Exchanges that started at or after it.
+	// From The start of the range: exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+	// To The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
 // RuleReplayRequest defines model for RuleReplayRequest.
 type RuleReplayRequest struct {
-	// From Exchanges that started at or after it.
+	// From The start of the range: exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-	// Silences apply.
+	// Messages NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+	// alert, as usual. Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+	// To The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
-// the
-// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED: the
+// rule was disabled or deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
-// RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
-// them first. The next exchange that fails raises a separate alert.
+// RuleResolution What resolves alerts in addition to people: their age, evidence, or whichever comes first. Alerts need not be
+// acknowledged first. The next exchange that fails raises a new alert.
 type RuleResolution struct {
-	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent means never.
+	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent means that age resolves nothing.
 	AfterSeconds *int `json:"afterSeconds,omitempty"`
 
 	// Attribute For ATTRIBUTE: the key of the attribute.
 	Attribute *string `json:"attribute,omitempty"`
 
-	// Evidence Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+	// Evidence Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
 	// started, if the source does not provide the end), of the same environment, application and route, with the
-	// same correlation
-	// id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
-	// COMPLETED.
+	// same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+	// `filter.statuses` contains COMPLETED.
 	Evidence *RuleResolutionEvidence `json:"evidence,omitempty"`
 }
 
-// RuleResolutionEvidence Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+// RuleResolutionEvidence Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
 // started, if the source does not provide the end), of the same environment, application and route, with the
-// same correlation
-// id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
-// COMPLETED.
+// same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+// `filter.statuses` contains COMPLETED.
 type RuleResolutionEvidence string
 
 // RuleStatus Absent while Postgres cannot be reached.
@@ -3292,7 +3317,7 @@ type RuleStatus struct {
 	Backfilling int64 `json:"backfilling"`
 	Enabled     int64 `json:"enabled"`
 
-	// Failing Enabled rules whose last evaluation did not succeed.
+	// Failing Enabled rules whose last evaluation failed.
 	Failing int64 `json:"failing"`
 
 	// LookingBack The former name of `backfilling`.
@@ -3303,7 +3328,7 @@ type RuleStatus struct {
 	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
 	LookingBackTo *time.Time `json:"lookingBackTo,omitempty"`
 
-	// SlowestLagSeconds How far the slowest enabled rule is behind.
+	// SlowestLagSeconds How far the slowest enabled rule is behind the present.
 	SlowestLagSeconds *float64            `json:"slowestLagSeconds,omitempty"`
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
@@ -3312,7 +3337,7 @@ type RuleStatus struct {
 
 // RuleTest defines model for RuleTest.
 type RuleTest struct {
-	// Exchange Names one exchange.
+	// Exchange Identifies one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
@@ -3325,8 +3350,8 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-// out, whatever the other lists say.
+// Scope Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+// a `not` list are left out, whatever the other lists say.
 type Scope struct {
 	Applications    *[]string `json:"applications,omitempty"`
 	Environments    *[]string `json:"environments,omitempty"`
@@ -3355,16 +3380,16 @@ type Severity string
 
 // SignIn defines model for SignIn.
 type SignIn struct {
-	// Open Nobody has to sign in here.
+	// Open Whether nobody has to sign in.
 	Open bool `json:"open"`
 
 	// Provider An OpenID Connect provider; absent if there is none.
 	Provider *SignInProvider `json:"provider,omitempty"`
 
-	// SetupNeeded There is no administrator yet.
+	// SetupNeeded Whether there is no administrator yet.
 	SetupNeeded bool `json:"setupNeeded"`
 
-	// SignedIn Whether this call came with a valid session or token.
+	// SignedIn Whether this request has a valid session or token.
 	SignedIn bool `json:"signedIn"`
 }
 
@@ -3381,7 +3406,7 @@ type SignInProvider struct {
 	// Name The text of the button.
 	Name string `json:"name"`
 
-	// URL Where the button leads; `return` may name the page to come back to.
+	// URL The URL of the button; the parameter `return` may contain the page to return to.
 	URL string `json:"url"`
 }
 
@@ -3393,7 +3418,7 @@ type Silence struct {
 	// Digest Whether digests list what was suppressed.
 	Digest bool `json:"digest"`
 
-	// Digests Digests that list what it has suppressed and that are still kept.
+	// Digests Digests that list what it has suppressed and that retention has not deleted.
 	Digests int64 `json:"digests"`
 
 	// EndedAt When a person ended it early.
@@ -3407,29 +3432,30 @@ type Silence struct {
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
-	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-	// for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+	// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+	// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+	// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+	// that meets it. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
-	// Problem Why it cannot be used: it suppresses nothing.
+	// Problem Why the silence cannot be used. While it cannot be used, it suppresses nothing.
 	Problem *string `json:"problem,omitempty"`
 	Reason  string  `json:"reason"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+	// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
-	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
+	// State `ACTIVE` is in force. `UPCOMING` will be. `PAST` is over, or has no further window before its end. A recurring
+	// silence is `UPCOMING` between two windows.
 	State SilenceState `json:"state"`
 
-	// Suppressed Messages that it has suppressed and that are still kept.
+	// Suppressed Messages that it has suppressed and that retention has not deleted.
 	Suppressed int64 `json:"suppressed"`
 
 	// Until When that window ends.
@@ -3439,7 +3465,7 @@ type Silence struct {
 	Version   int64      `json:"version"`
 }
 
-// SilenceDefinition The part of a silence that a person writes.
+// SilenceDefinition The part of a silence that people write.
 type SilenceDefinition struct {
 	// Digest Whether each webhook gets a digest of what was suppressed for it, when the silence ends or is ended, and when
 	// each window of its recurrence ends. A webhook for which nothing was suppressed gets none.
@@ -3448,12 +3474,12 @@ type SilenceDefinition struct {
 	// EndsAt At most 366 days after the start. It may be absent if the silence recurs; it then never ends.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-	// for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+	// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+	// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+	// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+	// that meets it. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Name Unique among the silences that are not over.
@@ -3461,8 +3487,8 @@ type SilenceDefinition struct {
 	Reason *string `json:"reason,omitempty"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+	// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 
 	// StartsAt Absent, or in the past, means now.
@@ -3483,17 +3509,17 @@ type SilencePreviewAnswer struct {
 	// Complete False if only the newest alerts were examined.
 	Complete bool `json:"complete"`
 
-	// MatchedAlerts Of these, those that match.
+	// MatchedAlerts Those of these alerts that match.
 	MatchedAlerts   int64 `json:"matchedAlerts"`
 	MatchedMessages int64 `json:"matchedMessages"`
 
-	// Messages Messages that say that these fired. Reminders, escalations and later events are not counted, here and below.
+	// Messages Messages that reported these alerts when they fired. Reminders, escalations and later events are not counted, here and below.
 	Messages int64 `json:"messages"`
 
 	// Newest The newest alerts that match.
 	Newest []SilencedAlert `json:"newest"`
 
-	// SuppressedAlerts Of these, those that fired within a window of the recurrence; without one, all.
+	// SuppressedAlerts Those of the matching alerts that fired within a window of the recurrence; without a recurrence, all of them.
 	SuppressedAlerts   int64 `json:"suppressedAlerts"`
 	SuppressedMessages int64 `json:"suppressedMessages"`
 
@@ -3506,17 +3532,17 @@ type SilencePreviewRequest struct {
 	// EndsAt When it ends, for the windows of the recurrence; never by default.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
-	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-	// for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+	// Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+	// alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+	// all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+	// that meets it. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+	// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 
 	// StartsAt When it starts, for the windows of the recurrence; now by default.
@@ -3524,15 +3550,15 @@ type SilencePreviewRequest struct {
 }
 
 // SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+// begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence struct {
 	DurationMinutes int `json:"durationMinutes"`
 
 	// From The time of day, such as 22:00.
 	From string `json:"from"`
 
-	// TimeZone By its name in the IANA database, such as Europe/Berlin.
+	// TimeZone A name in the IANA time zone database, such as Europe/Berlin.
 	TimeZone string `json:"timeZone"`
 
 	// Weekdays Answers have these names. A request may also have full ones (MONDAY), and any letter case.
@@ -3542,7 +3568,8 @@ type SilenceRecurrence struct {
 // SilenceRecurrenceWeekdays defines model for SilenceRecurrence.Weekdays.
 type SilenceRecurrenceWeekdays string
 
-// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
+// SilenceState `ACTIVE` is in force. `UPCOMING` will be. `PAST` is over, or has no further window before its end. A recurring
+// silence is `UPCOMING` between two windows.
 type SilenceState string
 
 // SilenceWindow defines model for SilenceWindow.
@@ -3558,12 +3585,12 @@ type SilencedAlert struct {
 	RuleName string             `json:"ruleName"`
 	Severity Severity           `json:"severity"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 }
 
-// SlackApp A Slack app that a webhook posts as.
+// SlackApp The Slack app as whose bot a webhook posts.
 type SlackApp struct {
 	Channel     string `json:"channel"`
 	HasBotToken bool   `json:"hasBotToken"`
@@ -3574,31 +3601,31 @@ type SlackApp struct {
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
 
-	// Threads Whether the messages of an issue share a thread; left out if they do not.
+	// Threads Whether the messages of an issue share a thread; absent if they do not.
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+// SlackAppDefinition The Slack app as whose bot messages are posted, instead of the URL of an incoming webhook; messages are then updated when their alerts change.
 type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name after a #.
+	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
-	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the interactivity request URL of the app must then be `/slack/interactions/{webhook id}` below the public URL of this server.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
-	// Threads Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+	// Threads Whether the messages of an issue (the alerts of one signature in one application and route) are posted in the thread of its first message. After a day, a new thread begins.
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppEdit The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
+// SlackAppEdit The Slack app as whose bot the webhook posts. If left out, it stays, unless `url` is given.
 type SlackAppEdit struct {
 	// BotToken If left out, the current one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name after a #.
+	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
 	// SigningSecret If left out, the current one stays; if empty, messages have no buttons.
@@ -3615,7 +3642,7 @@ type Status struct {
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
 
-	// Now The present instant by the clock of Postgres, which decides about silences and other times that people choose. While Postgres is away, by the clock of the replica.
+	// Now The present time on the clock of Postgres, which decides when silences and other periods that people choose begin and end. While Postgres is unavailable, on the clock of the replica.
 	Now time.Time `json:"now"`
 
 	// Outbox Messages that are not settled yet. Absent while Postgres cannot be reached.
@@ -3624,10 +3651,10 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be used. `/readyz` also answers 200 while only ClickHouse cannot.
+	// Ready Whether every dependency can be used. `/readyz` also responds with 200 while only ClickHouse cannot be used.
 	Ready bool `json:"ready"`
 
-	// ReplicaID The process that answers.
+	// ReplicaID The replica that responds.
 	ReplicaID string `json:"replicaId"`
 
 	// Rules Absent while Postgres cannot be reached.
@@ -3660,7 +3687,7 @@ type SystemStep struct {
 	// LagSeconds The lag of the slowest partition. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
-	// Messages Messages to be delivered.
+	// Messages Messages that were waiting to be delivered.
 	Messages *int64 `json:"messages,omitempty"`
 
 	// OldestSeconds The age of the oldest of them; 0 if there was none.
@@ -3684,8 +3711,7 @@ type Target struct {
 type TargetKind string
 
 // Team A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
-// rules;
-// the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
+// rules; the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team struct {
 	// Groups Groups of the OpenID Connect provider, as they are named in the claim TOCSIN_OIDC_GROUPS_CLAIM. Their members belong to the team.
 	Groups *[]string `json:"groups,omitempty"`
@@ -3696,13 +3722,13 @@ type Team struct {
 	// Name Unique among the teams.
 	Name string `json:"name"`
 
-	// WebhookIds Who is notified of alerts that escalate to the team.
+	// WebhookIds The webhooks that are notified of alerts that escalate to the team.
 	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
 }
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	// MembersHidden True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent.
+	// MembersHidden True if `members` and `groups` are left out, because the caller's role does not permit seeing who is in a team; otherwise absent.
 	MembersHidden *bool  `json:"membersHidden,omitempty"`
 	Teams         []Team `json:"teams"`
 
@@ -3721,7 +3747,7 @@ type TeamListDefinition struct {
 type TemplatePreview struct {
 	Message string `json:"message"`
 
-	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	// Problem Why a text or the body is a fallback with this exchange; absent if none is.
 	Problem *string          `json:"problem,omitempty"`
 	Request PreviewedRequest `json:"request"`
 	Title   string           `json:"title"`
@@ -3729,19 +3755,19 @@ type TemplatePreview struct {
 
 // TemplatePreviewRequest defines model for TemplatePreviewRequest.
 type TemplatePreviewRequest struct {
-	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	// BodyTemplate Replaces the template of the webhook; empty means the layout of the kind.
 	BodyTemplate *string `json:"bodyTemplate,omitempty"`
 	DurationMS   int64   `json:"durationMs,omitempty"`
 
-	// Exchange Names one exchange.
+	// Exchange Identifies one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a sample count.
+	// FireMode PER_EXCHANGE by default. For the other modes, the preview shows a sample count.
 	FireMode         FireMode `json:"fireMode,omitempty"`
 	GroupBy          GroupBy  `json:"groupBy,omitempty"`
 	GroupByAttribute string   `json:"groupByAttribute,omitempty"`
 
-	// Kind The kind, if no webhook is given. generic by default.
+	// Kind The kind of webhook, if `webhookId` is absent; generic by default.
 	Kind   WebhookKind       `json:"kind,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -3757,13 +3783,13 @@ type TemplatePreviewRequest struct {
 	Severity           Severity `json:"severity,omitempty"`
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
+	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count is derived from it and from the other fields of the window.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// WebhookID The webhook that would be called. Its kind and template are used.
+	// WebhookID The webhook that would receive the message. Its kind and template are used.
 	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
 	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
@@ -3775,22 +3801,22 @@ type TestResult struct {
 	// Error Why the message was not delivered, without secrets.
 	Error *string `json:"error,omitempty"`
 
-	// Problem Why the body is a fallback; absent when it is what its template says.
+	// Problem Why the body is a fallback; absent if the body is what its template says.
 	Problem *string `json:"problem,omitempty"`
 
-	// Response The beginning of the answer's body.
+	// Response The beginning of the body of the response.
 	Response *string `json:"response,omitempty"`
 
-	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent if there was no response.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict As for an attempt. `DELIVERED` means success.
+	// Verdict As that of an attempt. `DELIVERED` means success.
 	Verdict     TestResultVerdict  `json:"verdict"`
 	WebhookID   openapi_types.UUID `json:"webhookId"`
 	WebhookName string             `json:"webhookName"`
 }
 
-// TestResultVerdict As for an attempt. `DELIVERED` means success.
+// TestResultVerdict As that of an attempt. `DELIVERED` means success.
 type TestResultVerdict string
 
 // TestResultList defines model for TestResultList.
@@ -3804,15 +3830,17 @@ type Token struct {
 	CreatedBy string     `json:"createdBy"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 
-	// Hint The end of the secret.
+	// Hint The last characters of the secret.
 	Hint string             `json:"hint"`
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// UsedAt The last use, to about a minute.
+	// UsedAt When it was last used, to about a minute.
 	UsedAt *time.Time `json:"usedAt,omitempty"`
 }
 
@@ -3827,7 +3855,7 @@ type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 	Restored int64              `json:"restored"`
 
-	// Skipped Alerts that could not be put back.
+	// Skipped Alerts that could not be restored.
 	Skipped int64 `json:"skipped"`
 }
 
@@ -3843,10 +3871,12 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
-	// SignedInAt The last time.
+	// SignedInAt When the user last signed in.
 	SignedInAt *time.Time `json:"signedInAt,omitempty"`
 	UpdatedAt  time.Time  `json:"updatedAt"`
 	Version    int64      `json:"version"`
@@ -3857,7 +3887,9 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
@@ -3869,13 +3901,13 @@ type UserPage struct {
 
 // UsualDuration defines model for UsualDuration.
 type UsualDuration struct {
-	// Exchanges How many were examined.
+	// Exchanges How many exchanges were examined.
 	Exchanges int64 `json:"exchanges"`
 
-	// MedianNs Absent if fewer than 20 were found.
+	// MedianNs The median in nanoseconds. Absent if fewer than 20 exchanges were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
-	// P95Ns The 95th percentile. Absent if the median is absent.
+	// P95Ns The 95th percentile in nanoseconds. Absent if the median is absent.
 	P95Ns *string `json:"p95Ns,omitempty"`
 }
 
@@ -3884,13 +3916,13 @@ type View struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Own Whether it is the caller's.
+	// Own Whether it belongs to the caller.
 	Own bool `json:"own"`
 
 	// Owner The e-mail address of a user, or `token` and the name of a token.
 	Owner string `json:"owner"`
 
-	// Search The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first.
+	// Search The query of the inbox's URL, such as `state=acknowledged&app=orders`; empty for the inbox without filters.
 	Search string `json:"search"`
 
 	// Shared Whether everybody sees it.
@@ -3902,7 +3934,7 @@ type View struct {
 type ViewDefinition struct {
 	Name string `json:"name"`
 
-	// Search The query of the inbox's address without its question mark.
+	// Search The query of the inbox's URL without the question mark.
 	Search string `json:"search"`
 	Shared *bool  `json:"shared,omitempty"`
 }
@@ -3938,26 +3970,26 @@ type Webhook struct {
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
 
-	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
+	// Health Whether messages reach the webhook. Waiting messages are sent as soon as they do.
 	Health WebhookHealth `json:"health"`
 
-	// HeldUntil No message is sent before this instant, because the receiver asked for a pause.
+	// HeldUntil No message is sent before this time, because the receiver asked for a pause.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
 	Kind          WebhookKind        `json:"kind"`
 	MaxConcurrent int                `json:"maxConcurrent"`
 	Name          string             `json:"name"`
 
-	// Operators Whether it is notified of rules that cannot be evaluated.
+	// Operators Whether it is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators"`
 
 	// Preset The receiver that a webhook is for.
 	Preset *WebhookPreset `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours    QuietHours `json:"quietHours,omitempty"`
 	RatePerSecond float64    `json:"ratePerSecond"`
 
@@ -3967,7 +3999,7 @@ type Webhook struct {
 	// conflict. Disabling needs no secrets.
 	SecretsProblem *string `json:"secretsProblem,omitempty"`
 
-	// Slack A Slack app that a webhook posts as.
+	// Slack The Slack app as whose bot a webhook posts.
 	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
@@ -3976,7 +4008,7 @@ type Webhook struct {
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
-	// Warnings What was accepted but is probably not intended. In answers to writes only.
+	// Warnings What was accepted but is probably not intended. In responses to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -3993,12 +4025,12 @@ type WebhookActivity struct {
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
-// WebhookDefinition The part of a webhook that a person writes.
+// WebhookDefinition The part of a webhook that people write.
 type WebhookDefinition struct {
-	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	// BodyTemplate JSON with Mustache; empty means the layout of the kind.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+	// ClientCertificate Presented to the receiver in the TLS handshake. The certificate, its chain if there is one, and the private key, in PEM format. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
 	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
@@ -4007,66 +4039,67 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
-	// an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+	// Events The events of which the webhook is notified in addition to raised alerts: that a person acknowledged or resolved
+	// an alert, or undid that. With `RESOLVED`, it is also notified when Tocsin resolves alerts of window rules,
 	// whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
-	// notified. The messages of an alert arrive in order.
+	// notified of its events. The messages of an alert arrive in order.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. Names that Tocsin sets itself are refused.
+	// Headers Sent with each request. Headers that Tocsin itself sets are refused.
 	Headers map[string]string `json:"headers,omitempty"`
 	Kind    WebhookKind       `json:"kind"`
 
-	// MaxConcurrent Concurrent attempts of one process.
+	// MaxConcurrent The maximum number of concurrent attempts of each replica.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+	// Operators Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-	// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
-	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+	// Preset The receiver that the webhook is for, instead of `url`, and its inputs. The receiver defines the URL, the headers
+	// and the bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
+	// are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
+	// supports.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond The maximum number of attempts per second of all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, otherwise 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
-	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
+	// SigningSecret The secret with which each request is signed as Standard Webhooks specifies: `whsec_` and base64. Empty means that requests are not signed.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
-	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	// Slack The Slack app as whose bot messages are posted, instead of the URL of an incoming webhook; messages are then updated when their alerts change.
 	Slack *SlackAppDefinition `json:"slack,omitempty"`
 
-	// TimeoutSeconds The limit of one attempt.
+	// TimeoutSeconds The time limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
-// WebhookEdit The part of a webhook that a person edits.
+// WebhookEdit The part of a webhook that people edit.
 type WebhookEdit struct {
-	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	// BodyTemplate JSON with Mustache; empty means the layout of the kind.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
 	// ClientCertificate If left out, the current one stays; if empty, none is presented.
 	ClientCertificate *string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove As for a new webhook; the default is 20 for slack, else 0.
+	// DigestAbove As for a new webhook; the default is 20 for slack, otherwise 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events As for a new webhook.
@@ -4077,33 +4110,33 @@ type WebhookEdit struct {
 	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// MaxConcurrent Concurrent attempts of one process.
+	// MaxConcurrent The maximum number of concurrent attempts of each replica.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+	// Operators Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
-	// because permission to edit a webhook does not include reading them.
+	// Preset Inputs of the webhook's receiver. Those that are left out stay. If an edit leads to another host, all secret
+	// inputs have to be given again, because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-	// never; an edit without it ends quiet hours.
+	// QuietHours The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+	// until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+	// resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+	// hours; an edit without it removes them.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond As for a new webhook; the default is 1 for slack, otherwise 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret If left out, the current one stays; if empty, requests are not signed.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Slack The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
+	// Slack The Slack app as whose bot the webhook posts. If left out, it stays, unless `url` is given.
 	Slack *SlackAppEdit `json:"slack,omitempty"`
 
-	// TimeoutSeconds The limit of one attempt.
+	// TimeoutSeconds The time limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. If left out, the current one stays, unless `slack` is given.
@@ -4113,33 +4146,33 @@ type WebhookEdit struct {
 // WebhookEvent What happens to an alert: a person acknowledges it, it is resolved, or a person undoes that.
 type WebhookEvent string
 
-// WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
+// WebhookHealth Whether messages reach the webhook. Waiting messages are sent as soon as they do.
 type WebhookHealth struct {
-	// ConsecutiveFailures Attempts in a row that the receiver did not answer.
+	// ConsecutiveFailures Attempts in a row to which the receiver did not respond.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 
-	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
+	// DisabledReason For `off`: why Tocsin switched the webhook off; absent if a person disabled it.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 
-	// LastError Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit.
+	// LastError Why the last attempt without a response failed. It stays when the receiver responds again, and an edit clears it.
 	LastError   *string    `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 
-	// Since Of `open`: since when the receiver does not answer.
+	// Since For `open`: since when the receiver has not responded.
 	Since *time.Time `json:"since,omitempty"`
 
 	// State `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
-	// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
-	// time to time, and its success ends this. `off`: a person must enable the webhook.
+	// the circuit breaker is open, because the receiver did not respond several times in a row; a probe is sent from
+	// time to time, and a successful one closes the breaker. `off`: a person must enable the webhook.
 	State WebhookHealthState `json:"state"`
 
-	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
+	// Until For `held`: when the pause ends. For `open`: when the next probe may be sent.
 	Until *time.Time `json:"until,omitempty"`
 }
 
 // WebhookHealthState `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
-// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
-// time to time, and its success ends this. `off`: a person must enable the webhook.
+// the circuit breaker is open, because the receiver did not respond several times in a row; a probe is sent from
+// time to time, and a successful one closes the breaker. `off`: a person must enable the webhook.
 type WebhookHealthState string
 
 // WebhookKind defines model for WebhookKind.
@@ -4155,30 +4188,31 @@ type WebhookPage struct {
 type WebhookPreset struct {
 	ID string `json:"id"`
 
-	// Inputs Those that are not secret.
+	// Inputs The inputs that are not secret.
 	Inputs map[string]string `json:"inputs"`
 
 	// Name The name of the receiver; its id if the server no longer has the receiver.
 	Name string `json:"name"`
 
-	// SecretInputs The names of the secret ones that are set.
+	// SecretInputs The names of the secret inputs that have a value.
 	SecretInputs []string `json:"secretInputs"`
 }
 
 // WindowCount What a window rule counted or measured when the alert last changed.
 type WindowCount struct {
-	// FireMode Absent is COUNT_IN_WINDOW.
+	// FireMode Absent means COUNT_IN_WINDOW.
 	FireMode FireMode `json:"fireMode,omitempty"`
 
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
-	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+	// GroupBy The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+	// contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 	MinVolume        *int    `json:"minVolume,omitempty"`
 
-	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+	// Observed How many exchanges matched; for DURATION_IN_WINDOW, how many of them took `threshold` or longer.
 	Observed int64 `json:"observed"`
 
 	// Percentile For DURATION_IN_WINDOW.
@@ -4188,7 +4222,7 @@ type WindowCount struct {
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
+	// Threshold In the unit of `value`; for COUNT_IN_WINDOW and ABSENT_IN_WINDOW, a number of exchanges. For ABSENT_IN_WINDOW, `observed` is below it.
 	Threshold float64 `json:"threshold"`
 
 	// Value A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
@@ -4273,7 +4307,7 @@ type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
-	// ID Of these alerts, those that match the other parameters.
+	// ID Only these alerts, if they match the other parameters.
 	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -4283,35 +4317,36 @@ type ListAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
+	// Signature The signatures of errors, as in groups of alerts. An empty one selects alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
-	// Environment The environments of the exchanges.
+	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID The alerts about this exchange.
+	// ExecutionID Only alerts about the exchange with this id.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID The alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation id.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
-	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+	// repeated, the exchange must have all of them.
 	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
 
-	// From Only alerts that fired at or after this instant.
+	// From Only alerts that fired at or after this time.
 	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Only alerts that fired at or before this instant.
+	// To Only alerts that fired at or before this time.
 	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
-	// Q Text in title or message, case ignored.
+	// Q Text in the title or message, ignoring case.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-	// that such a team owns.
+	// Mine Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+	// the caller, or that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -4320,7 +4355,8 @@ type ListAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
+	// PerExchange Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+	// itself are left out.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4332,9 +4368,9 @@ type ListAlertsParams struct {
 
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
-	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-	// that is not about one exchange is a separate group there.
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed in the same way, by error type and
+	// message without digits, ids and quotations. `issue`: alerts with the same signature, application and route,
+	// the most severe first. An alert that is not about one exchange then forms a separate group.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -4344,35 +4380,36 @@ type GroupAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
+	// Signature The signatures of errors, as in groups of alerts. An empty one selects alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
-	// Environment The environments of the exchanges.
+	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID The alerts about this exchange.
+	// ExecutionID Only alerts about the exchange with this id.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID The alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation id.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
-	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+	// repeated, the exchange must have all of them.
 	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
 
-	// From Only alerts that fired at or after this instant.
+	// From Only alerts that fired at or after this time.
 	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Only alerts that fired at or before this instant.
+	// To Only alerts that fired at or before this time.
 	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
-	// Q Text in title or message, case ignored.
+	// Q Text in the title or message, ignoring case.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-	// that such a team owns.
+	// Mine Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+	// the caller, or that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -4381,7 +4418,8 @@ type GroupAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
+	// PerExchange Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+	// itself are left out.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Deliveries Whether to count the notifications of each group (`delivery`).
@@ -4402,7 +4440,7 @@ type GetIssueParams struct {
 	Application string `form:"application" json:"application"`
 	Route       string `form:"route" json:"route"`
 
-	// Signature As groups of alerts show it; empty for alerts without an error.
+	// Signature As in groups of alerts; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 }
 
@@ -4411,7 +4449,7 @@ type ListIssueNotesParams struct {
 	Application string `form:"application" json:"application"`
 	Route       string `form:"route" json:"route"`
 
-	// Signature As groups of alerts show it; empty for alerts without an error.
+	// Signature As in groups of alerts; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4432,17 +4470,17 @@ type ListAlertNotesParams struct {
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
+	// Actor The exact e-mail address of a user, or name of a token. The name of a token may have the prefix `token`, as in entries.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
 	// ObjectKind What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`.
 	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
 	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
 
-	// From Not before this instant.
+	// From At or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Before this instant.
+	// To Before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4476,10 +4514,10 @@ type SearchExchangesParams struct {
 	// Q Text in the error message. Case matters.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
-	// From The earliest start. Without it, 24 hours before `to`.
+	// From The earliest start time. Without it, 24 hours before `to`.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	// To The latest start time, exclusive. Without it, now. At most 31 days after `from`.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4533,30 +4571,30 @@ type ListNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// RuleID The rules of the alerts. A digest has none, but its members have.
+	// RuleID Only notifications about alerts of these rules. A digest has no rule, but its members do.
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID What these digests contain: the notifications that they replace, or the suppressed ones that they list.
+	// DigestID Only the contents of these digests: the notifications that they replace, or the suppressed ones that they list.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
-	// SilenceID What these silences have suppressed, unless a person has sent it after all.
+	// SilenceID Only notifications that these silences have suppressed and that nobody has sent since.
 	SilenceID *[]openapi_types.UUID `form:"silenceId,omitempty" json:"silenceId,omitempty"`
 
-	// DigestOfSilenceID The digests that list what these silences have suppressed.
+	// DigestOfSilenceID Only digests that list what these silences have suppressed.
 	DigestOfSilenceID *[]openapi_types.UUID `form:"digestOfSilenceId,omitempty" json:"digestOfSilenceId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
-	// page searches 20,000 notifications and may contain few or none of them, although there are more; see
+	// Q Text in the title of the alert, ignoring case; or the exact id of its exchange or of the notification. A
+	// page searches 20,000 notifications and may contain few or none of them although there are more; see
 	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
@@ -4571,10 +4609,10 @@ type ListNotificationsParams struct {
 type CountNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 
-	// From Created at or after this instant.
+	// From Created at or after this time.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To Created before this instant.
+	// To Created before this time.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
@@ -4622,7 +4660,7 @@ type ReconcileRuleParams struct {
 
 // ListSilencesParams defines parameters for ListSilences.
 type ListSilencesParams struct {
-	// Past List those that are over, in pages.
+	// Past Lists the silences that are over instead, in pages.
 	Past *bool `form:"past,omitempty" json:"past,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4876,17 +4914,19 @@ type ClientInterface interface {
 
 	// ListAlerts List alerts, newest first
 	//
-	// Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-	// `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
+	// Different filters are combined with AND. Repeated ones are combined with OR, except for `attribute`. Exchanges are
+	// returned without `errorStack` and `attributes`. Alerts that are raised while you page come before the first page,
+	// so later pages neither repeat nor skip an alert.
 	//
 	// Corresponds with GET /alerts (the `ListAlerts` operationId).
 	ListAlerts(ctx context.Context, params *ListAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AcknowledgeAlertsWithBody Acknowledge many alerts at once
 	//
-	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+	// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+	// none.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4895,9 +4935,10 @@ type ClientInterface interface {
 
 	// AcknowledgeAlerts Acknowledge many alerts at once
 	//
-	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+	// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+	// none.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4906,10 +4947,10 @@ type ClientInterface interface {
 
 	// UndoAlertAction Undo what was done to many alerts
 	//
-	// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
-	// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
-	// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
-	// effect of undoing once.
+	// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
+	// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
+	// Undoing twice has the same effect as undoing once.
 	//
 	// Corresponds with POST /alerts/actions/{id}/undo (the `UndoAlertAction` operationId).
 	UndoAlertAction(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4924,9 +4965,9 @@ type ClientInterface interface {
 
 	// AssignAlertsWithBody Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-	// to the person who handled it.
+	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+	// back to the person who handled it.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4935,9 +4976,9 @@ type ClientInterface interface {
 
 	// AssignAlerts Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-	// to the person who handled it.
+	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+	// back to the person who handled it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4946,7 +4987,7 @@ type ClientInterface interface {
 
 	// ListAssignees List the people whom alerts can be assigned to
 	//
-	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	// The users who may act on alerts and are not disabled, sorted by e-mail address; at most 1,000.
 	//
 	// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
 	ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4958,17 +4999,17 @@ type ClientInterface interface {
 
 	// GroupAlerts Group alerts by rule or by error
 	//
-	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
-	// `perExchange`.
+	// One entry for each group of alerts that match, the group with the newest alert first. To see the alerts of a
+	// group, list alerts with the same filter and the `ruleId` of the group (by rule), its `signature` (by signature),
+	// or its `signature`, `application` and `route` and `perExchange` (by issue).
 	//
 	// Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 	GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetIssue Read an issue
 	//
-	// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
-	// but `PENDING`. List them with the same three parameters.
+	// An issue consists of all alerts about exchanges of one application and route that failed with the same signature,
+	// in every state except `PENDING`. To list them, use the same three parameters.
 	//
 	// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
 	GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4980,8 +5021,9 @@ type ClientInterface interface {
 
 	// CreateIssueNoteWithBody Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// of their issue.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4990,8 +5032,9 @@ type ClientInterface interface {
 
 	// CreateIssueNote Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// of their issue.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5000,14 +5043,15 @@ type ClientInterface interface {
 
 	// DeleteIssueNote Delete a note
 	//
-	// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+	// Deletes a note on an issue, or on a rule and group. Only its author and administrators can do this. The audit log
+	// records who wrote the note and who deleted it, but not its text.
 	//
 	// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 	DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadAlertsWithBody Mark alerts as read, or as unread
 	//
-	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+	// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5016,7 +5060,7 @@ type ClientInterface interface {
 
 	// ReadAlerts Mark alerts as read, or as unread
 	//
-	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+	// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5025,7 +5069,7 @@ type ClientInterface interface {
 
 	// ResolveAlertsWithBody Resolve many alerts at once
 	//
-	// Works like acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5034,7 +5078,7 @@ type ClientInterface interface {
 
 	// ResolveAlerts Resolve many alerts at once
 	//
-	// Works like acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5048,17 +5092,17 @@ type ClientInterface interface {
 
 	// AcknowledgeAlert Acknowledge an alert
 	//
-	// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
+	// An acknowledged alert keeps its first acknowledgement. Resolved and pending alerts cannot be acknowledged: the
+	// response is 409.
 	//
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AssignAlertWithBody Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-	// 409, and nothing
-	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-	// assigned: 409.
+	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+	// resolved alerts cannot be assigned: the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5067,10 +5111,9 @@ type ClientInterface interface {
 
 	// AssignAlert Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-	// 409, and nothing
-	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-	// assigned: 409.
+	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+	// resolved alerts cannot be assigned: the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5080,17 +5123,18 @@ type ClientInterface interface {
 	// ListAlertNotes List the notes of an alert, newest first
 	//
 	// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
-	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+	// group, which all alerts of that rule about that group share. An alert about Tocsin itself has none.
 	//
 	// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
 	ListAlertNotes(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateAlertNoteWithBody Write a note on what an alert is about
 	//
-	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// /alerts/issue/notes/{id}`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5099,10 +5143,11 @@ type ClientInterface interface {
 
 	// CreateAlertNote Write a note on what an alert is about
 	//
-	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// /alerts/issue/notes/{id}`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5116,29 +5161,29 @@ type ClientInterface interface {
 
 	// ResolveAlert Resolve an alert
 	//
-	// A resolved alert stays as it is, with who was first.
+	// A resolved alert keeps its first resolution. Pending alerts cannot be resolved: the response is 409.
 	//
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SnoozeAlertWithBody Snooze an alert until an instant
+	// SnoozeAlertWithBody Snooze an alert until a given time
 	//
-	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-	// cannot be snoozed: 409.
+	// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+	// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+	// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+	// resolved alerts cannot be snoozed: the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
 	SnoozeAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SnoozeAlert Snooze an alert until an instant
+	// SnoozeAlert Snooze an alert until a given time
 	//
-	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-	// cannot be snoozed: 409.
+	// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+	// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+	// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+	// resolved alerts cannot be snoozed: the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5147,12 +5192,12 @@ type ClientInterface interface {
 
 	// UnsnoozeAlert Cancel the snooze of an alert
 	//
-	// No message follows. An alert that is not snoozed stays as it is.
+	// No message is sent. An alert that is not snoozed stays as it is.
 	//
 	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
 	UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetUsualDuration How long exchanges like an alert's usually take
+	// GetUsualDuration Read how long exchanges like an alert's usually take
 	//
 	// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 	// started within 24 hours before the alert's exchange.
@@ -5160,64 +5205,64 @@ type ClientInterface interface {
 	// Corresponds with GET /alerts/{id}/usual-duration (the `GetUsualDuration` operationId).
 	GetUsualDuration(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListAudit List what was changed, newest first
+	// ListAudit List changes, newest first
 	//
 	// Corresponds with GET /audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEncryptionKeys List the encryption keys
 	//
-	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
-	// those that
-	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+	// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
+	// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+	// over all tenants.
 	//
 	// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
 	ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StreamEvents Follow the inbox by server-sent events
 	//
-	// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
-	// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
-	// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
-	// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
-	// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
-	// stream may end at any time: connect again.
+	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
+	// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
+	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
+	// if the connection is open. The stream may end at any time: connect again.
 	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SearchExchanges Search exchanges, newest first
 	//
-	// Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
-	// without `errorStack`.
+	// Only exchanges that have ended. Different filters are combined with AND, repeated ones with OR. Exchanges are
+	// returned without `errorStack`.
 	//
 	// Corresponds with GET /exchanges (the `SearchExchanges` operationId).
 	SearchExchanges(ctx context.Context, params *SearchExchangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExplainExchange Explain an exchange
 	//
-	// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
-	// condition the exchange does not meet come last, each sorted by name.
+	// Says for each rule why it raised an alert about the exchange, or why it did not. Rules with an alert come first,
+	// rules whose condition the exchange does not meet come last; within these, rules are sorted by name.
 	//
 	// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
 	ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListExchangeFacets List the values that occur in a field
 	//
-	// The most frequent first, as suggestions for an editor. For attributes, the keys.
+	// The most frequent values first, as suggestions for an editor. For `attribute`, the keys of attributes.
 	//
 	// Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 	ListExchangeFacets(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetMe Read the caller
+	// GetMe Read who the caller is
 	//
 	// Corresponds with GET /me (the `GetMe` operationId).
 	GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangePasswordWithBody Change the caller's password
 	//
-	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-	// for people who sign in at a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+	// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5226,8 +5271,8 @@ type ClientInterface interface {
 
 	// ChangePassword Change the caller's password
 	//
-	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-	// for people who sign in at a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+	// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5243,48 +5288,52 @@ type ClientInterface interface {
 
 	// CountNotifications Count messages by status
 	//
-	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
-	// those among the newest 20,000 messages.
+	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
+	// and `suppressed` count only the newest 20,000 messages.
 	//
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 	CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiscardNotificationsWithBody Discard many
+	// DiscardNotificationsWithBody Discard many notifications
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+	// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+	// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+	// attempted stay as they are.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotificationsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiscardNotifications Discard many
+	// DiscardNotifications Discard many notifications
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+	// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+	// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+	// attempted stay as they are.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotifications(ctx context.Context, body DiscardNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RetryNotificationsWithBody Send many again
+	// RetryNotificationsWithBody Send many notifications again
 	//
-	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-	// again one by one. Repeating the call does not change messages that are already due.
+	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+	// already due.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /notifications/retry (the `RetryNotifications` operationId).
 	RetryNotificationsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RetryNotifications Send many again
+	// RetryNotifications Send many notifications again
 	//
-	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-	// again one by one. Repeating the call does not change messages that are already due.
+	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+	// already due.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5298,36 +5347,37 @@ type ClientInterface interface {
 
 	// DiscardNotification Discard a notification
 	//
-	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
-	// A message that was delivered, and one that is being attempted, are a conflict.
+	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. The notification can be
+	// sent again later. If the message was delivered or is being attempted, the response is 409.
 	//
 	// Corresponds with POST /notifications/{id}/discard (the `DiscardNotification` operationId).
 	DiscardNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetryNotification Send a notification again
 	//
-	// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
-	// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
-	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+	// Makes the notification due immediately, with a new schedule and a new `webhook-id`, so that the receiver does not
+	// treat it as a duplicate. The count of attempts continues. The body is that of the earlier attempts, unless it was
+	// refused or a fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
-	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-	// being made, and if the webhook is disabled or deleted.
+	// is sent regardless. A notification that is already due stays as it is. While an attempt is being made, and if the
+	// webhook is disabled or deleted, the response is 409.
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListReceivers List the receivers that a webhook can be for
+	// ListReceivers List the receivers that webhooks can be for
 	//
-	// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
-	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+	// A receiver is a service with its own message format, such as PagerDuty or Teams. The list contains the built-in
+	// receivers and those that operators have added (`TOCSIN_RECEIVERS`), sorted by name, each with its inputs and the
+	// events that it can be notified of.
 	//
 	// Corresponds with GET /receivers (the `ListReceivers` operationId).
 	ListReceivers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewReceiverWithBody Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-	// or empty are those of the receiver's example. Nothing is sent.
+	// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+	// are left out or empty are taken from the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5336,8 +5386,8 @@ type ClientInterface interface {
 
 	// PreviewReceiver Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-	// or empty are those of the receiver's example. Nothing is sent.
+	// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+	// are left out or empty are taken from the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5346,12 +5396,12 @@ type ClientInterface interface {
 
 	// CancelReplay Cancel a replay
 	//
-	// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
+	// Alerts that the replay has raised stay, and its digests are sent. A replay that has ended stays as it is.
 	//
 	// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
 	CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListReplicas List the processes that run
+	// ListReplicas List the replicas
 	//
 	// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 	//
@@ -5367,8 +5417,8 @@ type ClientInterface interface {
 
 	// UpdateRoutingPolicyWithBody Edit the routing policy
 	//
-	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+	// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5377,8 +5427,8 @@ type ClientInterface interface {
 
 	// UpdateRoutingPolicy Edit the routing policy
 	//
-	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+	// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5410,7 +5460,7 @@ type ClientInterface interface {
 
 	// CreateRuleWithBody Create a rule
 	//
-	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+	// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5419,7 +5469,7 @@ type ClientInterface interface {
 
 	// CreateRule Create a rule
 	//
-	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+	// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5429,11 +5479,11 @@ type ClientInterface interface {
 	// ApplyRulesWithBody Apply a document of rules
 	//
 	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+	// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+	// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+	// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+	// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+	// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5443,11 +5493,11 @@ type ClientInterface interface {
 	// ApplyRules Apply a document of rules
 	//
 	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+	// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+	// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+	// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+	// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+	// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5457,25 +5507,24 @@ type ClientInterface interface {
 	// ExportRules Export all rules as a document
 	//
 	// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
-	// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
-	// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
+	// document that `POST /rules/apply` accepts, in this or another installation. Applied where it was exported, it
+	// changes nothing. While a rule cannot be read (`unreadable`), the response is 409 and names the rule.
 	//
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRuleNames List the names of all rules
 	//
-	// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
-	// to by their ids. It has about a tenth of the size of the definitions.
+	// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
+	// that other objects refer to by id. The response is about a tenth of the size of the definitions.
 	//
 	// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
 	ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewRuleDefinitionWithBody Show what a definition would have raised
 	//
-	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-	// beginning.
-	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+	// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5484,9 +5533,8 @@ type ClientInterface interface {
 
 	// PreviewRuleDefinition Show what a definition would have raised
 	//
-	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-	// beginning.
-	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+	// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5495,7 +5543,7 @@ type ClientInterface interface {
 
 	// DeleteRule Delete a rule
 	//
-	// The rule raises no more alerts.
+	// The rule raises no more alerts. Its existing alerts stay.
 	//
 	// Corresponds with DELETE /rules/{id} (the `DeleteRule` operationId).
 	DeleteRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5507,10 +5555,9 @@ type ClientInterface interface {
 
 	// UpdateRuleWithBody Replace a rule's definition
 	//
-	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-	// Without `If-Match` the answer is 428, with the tag of an older
-	// version 412.
+	// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+	// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+	// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5519,10 +5566,9 @@ type ClientInterface interface {
 
 	// UpdateRule Replace a rule's definition
 	//
-	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-	// Without `If-Match` the answer is 428, with the tag of an older
-	// version 412.
+	// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+	// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+	// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5553,14 +5599,15 @@ type ClientInterface interface {
 
 	// EnableRule Enable a rule
 	//
-	// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+	// The rule evaluates exchanges that end afterwards. Exchanges that ended while it was disabled raise no alerts. An
+	// enabled rule stays as it is.
 	//
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListRuleHistory List what was changed about a rule, newest first
+	// ListRuleHistory List the changes of a rule, newest first
 	//
-	// Goes back as far as the audit log.
+	// The list goes back as far as the audit log.
 	//
 	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 	ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5575,8 +5622,8 @@ type ClientInterface interface {
 	// PreviewRuleEditWithBody Show which alerts an edit would add and remove
 	//
 	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-	// if they are about one group and fire within one window. Nothing is stored.
+	// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+	// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5586,8 +5633,8 @@ type ClientInterface interface {
 	// PreviewRuleEdit Show which alerts an edit would add and remove
 	//
 	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-	// if they are about one group and fire within one window. Nothing is stored.
+	// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+	// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5596,17 +5643,18 @@ type ClientInterface interface {
 
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	//
-	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
-	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-	// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
-	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
+	// Asks ClickHouse for every exchange that matches and ended within the given hours before the rule's cursor, except
+	// for a margin in which exchanges may still become visible, and asks Postgres whether each has its alert. Exchanges
+	// that have only just become visible may be reported as missing; in that case, ask again. For a window rule, it
+	// measures the windows of its alerts again, and looks for times in which the threshold was certainly reached and no
+	// alert was open.
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 	ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListReplays List the replays of a rule
 	//
-	// The newest 20, the newest first.
+	// The latest 20, newest first.
 	//
 	// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
 	ListReplays(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5614,14 +5662,13 @@ type ClientInterface interface {
 	// StartReplayWithBody Replay a rule over a past range
 	//
 	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-	// rule
-	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+	// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+	// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+	// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+	// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+	// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+	// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+	// before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5631,14 +5678,13 @@ type ClientInterface interface {
 	// StartReplay Replay a rule over a past range
 	//
 	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-	// rule
-	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+	// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+	// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+	// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+	// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+	// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+	// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+	// before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5670,7 +5716,7 @@ type ClientInterface interface {
 	// RetryRule Evaluate a rule at once
 	//
 	// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
-	// fails again, operators are notified again. A disabled rule is a conflict.
+	// fails again, operators are notified again. If the rule is disabled, the response is 409.
 	//
 	// Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 	RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5678,7 +5724,7 @@ type ClientInterface interface {
 	// TestRuleWithBody Send a test notification to a rule's webhooks
 	//
 	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-	// raised, and nothing is recorded. A rule without webhooks is a conflict.
+	// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5688,7 +5734,7 @@ type ClientInterface interface {
 	// TestRule Send a test notification to a rule's webhooks
 	//
 	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-	// raised, and nothing is recorded. A rule without webhooks is a conflict.
+	// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5709,8 +5755,8 @@ type ClientInterface interface {
 
 	// CreateSessionWithBody Sign in with a password
 	//
-	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+	// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5719,8 +5765,8 @@ type ClientInterface interface {
 
 	// CreateSession Sign in with a password
 	//
-	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+	// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5729,10 +5775,10 @@ type ClientInterface interface {
 
 	// BeginDisplayWithBody Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-	// invalid
-	// one 401. If somebody is signed in with the browser, the session stays: 409.
+	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5741,10 +5787,10 @@ type ClientInterface interface {
 
 	// BeginDisplay Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-	// invalid
-	// one 401. If somebody is signed in with the browser, the session stays: 409.
+	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5771,7 +5817,7 @@ type ClientInterface interface {
 
 	// SetUpWithBody Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+	// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5780,7 +5826,7 @@ type ClientInterface interface {
 
 	// SetUp Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+	// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5789,16 +5835,15 @@ type ClientInterface interface {
 
 	// ListSilences List silences, newest first
 	//
-	// Silences that are active or upcoming are one page of at most 500.
+	// Active and upcoming silences are returned as one page of at most 500.
 	//
 	// Corresponds with GET /silences (the `ListSilences` operationId).
 	ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateSilenceWithBody Create a silence
 	//
-	// It starts now at the earliest. Every message that is written from then on about a matching alert is
-	// `SUPPRESSED`.
-	// Messages that are already waiting are sent.
+	// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+	// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5807,9 +5852,8 @@ type ClientInterface interface {
 
 	// CreateSilence Create a silence
 	//
-	// It starts now at the earliest. Every message that is written from then on about a matching alert is
-	// `SUPPRESSED`.
-	// Messages that are already waiting are sent.
+	// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+	// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5843,8 +5887,9 @@ type ClientInterface interface {
 
 	// UpdateSilenceWithBody Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+	// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5853,8 +5898,9 @@ type ClientInterface interface {
 
 	// UpdateSilence Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+	// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5863,16 +5909,16 @@ type ClientInterface interface {
 
 	// EndSilence End a silence early
 	//
-	// What it has suppressed stays suppressed. A silence that is over stays as it is.
+	// Messages that it has suppressed stay suppressed. A silence that is over stays as it is.
 	//
 	// Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
 	EndSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetStatus Read the state of the system
 	//
-	// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
-	// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
-	// everybody what is missing.
+	// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
+	// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
+	// `/readyz` shows everybody what is missing.
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5895,7 +5941,7 @@ type ClientInterface interface {
 
 	// UpdateTeamsWithBody Edit the teams
 	//
-	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5904,7 +5950,7 @@ type ClientInterface interface {
 
 	// UpdateTeams Edit the teams
 	//
-	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5914,7 +5960,7 @@ type ClientInterface interface {
 	// PreviewTemplatesWithBody Preview a message from templates
 	//
 	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-	// get, with its secrets masked. Nothing is sent.
+	// receive, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5924,7 +5970,7 @@ type ClientInterface interface {
 	// PreviewTemplates Preview a message from templates
 	//
 	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-	// get, with its secrets masked. Nothing is sent.
+	// receive, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5938,7 +5984,7 @@ type ClientInterface interface {
 
 	// CreateTokenWithBody Create a token
 	//
-	// Its role must not be higher than the caller's. The secret is only in this answer.
+	// The role of the token must not be higher than the caller's. The secret is in this response only.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5947,7 +5993,7 @@ type ClientInterface interface {
 
 	// CreateToken Create a token
 	//
-	// Its role must not be higher than the caller's. The secret is only in this answer.
+	// The role of the token must not be higher than the caller's. The secret is in this response only.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5984,7 +6030,8 @@ type ClientInterface interface {
 
 	// DeleteUser Delete a user
 	//
-	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
+	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: the
+	// response is 409.
 	//
 	// Corresponds with DELETE /users/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5996,8 +6043,8 @@ type ClientInterface interface {
 
 	// UpdateUserWithBody Change a user
 	//
-	// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-	// Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+	// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6006,24 +6053,24 @@ type ClientInterface interface {
 
 	// UpdateUser Change a user
 	//
-	// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-	// Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+	// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /users/{id} (the `UpdateUser` operationId).
 	UpdateUser(ctx context.Context, id ID, params *UpdateUserParams, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateUserLink Create a link with which a user can sign in once
+	// CreateUserLink Create a one-time link with which a user can sign in
 	//
-	// It is shown only in this answer, and is valid for a day, or until the user's password is set.
+	// The link is in this response only. It is valid for a day, or until the user's password is set.
 	//
 	// Corresponds with POST /users/{id}/link (the `CreateUserLink` operationId).
 	CreateUserLink(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetUserPasswordWithBody Set a user's password
 	//
-	// Ends every session of the user.
+	// Ends all sessions of the user.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6032,7 +6079,7 @@ type ClientInterface interface {
 
 	// SetUserPassword Set a user's password
 	//
-	// Ends every session of the user.
+	// Ends all sessions of the user.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6048,7 +6095,7 @@ type ClientInterface interface {
 
 	// SaveViewWithBody Save a view
 	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6057,7 +6104,7 @@ type ClientInterface interface {
 
 	// SaveView Save a view
 	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6066,7 +6113,7 @@ type ClientInterface interface {
 
 	// DeleteView Delete a saved view
 	//
-	// Only its owner can do this and, if it is shared, administrators.
+	// Only the owner can delete a view. Administrators can also delete shared views.
 	//
 	// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
 	DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6092,8 +6139,8 @@ type ClientInterface interface {
 
 	// DeleteWebhook Delete a webhook
 	//
-	// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
-	// or exhausted are discarded.
+	// While rules or the routing policy use the webhook, the response is 409 and names them. Messages to the webhook
+	// that are waiting, were refused, or are exhausted are discarded.
 	//
 	// Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 	DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6105,9 +6152,10 @@ type ClientInterface interface {
 
 	// UpdateWebhookWithBody Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6116,9 +6164,10 @@ type ClientInterface interface {
 
 	// UpdateWebhook Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6127,8 +6176,8 @@ type ClientInterface interface {
 
 	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	//
-	// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
-	// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
+	// Attempts to send messages that were created in that time, grouped by the hour in which the attempts began. The
+	// newest 50,000 messages of the tenant are examined; if there are more, `complete` is false.
 	//
 	// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
 	GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6157,8 +6206,8 @@ type ClientInterface interface {
 
 	// RotateWebhookSecretWithBody Replace the signing secret
 	//
-	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// with the new secret and with the former one, so that the receiver can change at any time.
+	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+	// the new secret and the former one, so that the receiver can switch at any time.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6167,8 +6216,8 @@ type ClientInterface interface {
 
 	// RotateWebhookSecret Replace the signing secret
 	//
-	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// with the new secret and with the former one, so that the receiver can change at any time.
+	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+	// the new secret and the former one, so that the receiver can switch at any time.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6178,8 +6227,8 @@ type ClientInterface interface {
 	// TestWebhook Send a test message
 	//
 	// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
-	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
-	// tested, too.
+	// layout or template, signature, network restrictions and timeout. It is neither retried nor recorded. A disabled
+	// webhook can be tested as well.
 	//
 	// Corresponds with POST /webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6187,8 +6236,9 @@ type ClientInterface interface {
 
 // ListAlerts List alerts, newest first
 //
-// Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-// `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
+// Different filters are combined with AND. Repeated ones are combined with OR, except for `attribute`. Exchanges are
+// returned without `errorStack` and `attributes`. Alerts that are raised while you page come before the first page,
+// so later pages neither repeat nor skip an alert.
 //
 // Corresponds with GET /alerts (the `ListAlerts` operationId).
 func (c *Client) ListAlerts(ctx context.Context, params *ListAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6205,9 +6255,10 @@ func (c *Client) ListAlerts(ctx context.Context, params *ListAlertsParams, reqEd
 
 // AcknowledgeAlertsWithBody Acknowledge many alerts at once
 //
-// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+// none.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6226,9 +6277,10 @@ func (c *Client) AcknowledgeAlertsWithBody(ctx context.Context, contentType stri
 
 // AcknowledgeAlerts Acknowledge many alerts at once
 //
-// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+// none.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6247,10 +6299,10 @@ func (c *Client) AcknowledgeAlerts(ctx context.Context, body AcknowledgeAlertsJS
 
 // UndoAlertAction Undo what was done to many alerts
 //
-// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
-// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
-// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
-// effect of undoing once.
+// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
+// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
+// Undoing twice has the same effect as undoing once.
 //
 // Corresponds with POST /alerts/actions/{id}/undo (the `UndoAlertAction` operationId).
 func (c *Client) UndoAlertAction(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6285,9 +6337,9 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 
 // AssignAlertsWithBody Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-// to the person who handled it.
+// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+// back to the person who handled it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6306,9 +6358,9 @@ func (c *Client) AssignAlertsWithBody(ctx context.Context, contentType string, b
 
 // AssignAlerts Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-// to the person who handled it.
+// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+// back to the person who handled it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6327,7 +6379,7 @@ func (c *Client) AssignAlerts(ctx context.Context, body AssignAlertsJSONRequestB
 
 // ListAssignees List the people whom alerts can be assigned to
 //
-// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+// The users who may act on alerts and are not disabled, sorted by e-mail address; at most 1,000.
 //
 // Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
 func (c *Client) ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6359,9 +6411,9 @@ func (c *Client) CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // GroupAlerts Group alerts by rule or by error
 //
-// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
-// `perExchange`.
+// One entry for each group of alerts that match, the group with the newest alert first. To see the alerts of a
+// group, list alerts with the same filter and the `ruleId` of the group (by rule), its `signature` (by signature),
+// or its `signature`, `application` and `route` and `perExchange` (by issue).
 //
 // Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6378,8 +6430,8 @@ func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, req
 
 // GetIssue Read an issue
 //
-// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
-// but `PENDING`. List them with the same three parameters.
+// An issue consists of all alerts about exchanges of one application and route that failed with the same signature,
+// in every state except `PENDING`. To list them, use the same three parameters.
 //
 // Corresponds with GET /alerts/issue (the `GetIssue` operationId).
 func (c *Client) GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6411,8 +6463,9 @@ func (c *Client) ListIssueNotes(ctx context.Context, params *ListIssueNotesParam
 
 // CreateIssueNoteWithBody Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// of their issue.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6431,8 +6484,9 @@ func (c *Client) CreateIssueNoteWithBody(ctx context.Context, contentType string
 
 // CreateIssueNote Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// of their issue.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6451,7 +6505,8 @@ func (c *Client) CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRe
 
 // DeleteIssueNote Delete a note
 //
-// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+// Deletes a note on an issue, or on a rule and group. Only its author and administrators can do this. The audit log
+// records who wrote the note and who deleted it, but not its text.
 //
 // Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6468,7 +6523,7 @@ func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...Reque
 
 // ReadAlertsWithBody Mark alerts as read, or as unread
 //
-// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6487,7 +6542,7 @@ func (c *Client) ReadAlertsWithBody(ctx context.Context, contentType string, bod
 
 // ReadAlerts Mark alerts as read, or as unread
 //
-// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6506,7 +6561,7 @@ func (c *Client) ReadAlerts(ctx context.Context, body ReadAlertsJSONRequestBody,
 
 // ResolveAlertsWithBody Resolve many alerts at once
 //
-// Works like acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6525,7 +6580,7 @@ func (c *Client) ResolveAlertsWithBody(ctx context.Context, contentType string, 
 
 // ResolveAlerts Resolve many alerts at once
 //
-// Works like acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6559,7 +6614,8 @@ func (c *Client) GetAlert(ctx context.Context, id ID, reqEditors ...RequestEdito
 
 // AcknowledgeAlert Acknowledge an alert
 //
-// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
+// An acknowledged alert keeps its first acknowledgement. Resolved and pending alerts cannot be acknowledged: the
+// response is 409.
 //
 // Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6576,10 +6632,9 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...Requ
 
 // AssignAlertWithBody Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-// 409, and nothing
-// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-// assigned: 409.
+// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+// resolved alerts cannot be assigned: the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6598,10 +6653,9 @@ func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType str
 
 // AssignAlert Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-// 409, and nothing
-// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-// assigned: 409.
+// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+// resolved alerts cannot be assigned: the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6621,7 +6675,7 @@ func (c *Client) AssignAlert(ctx context.Context, id ID, body AssignAlertJSONReq
 // ListAlertNotes List the notes of an alert, newest first
 //
 // For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
-// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+// group, which all alerts of that rule about that group share. An alert about Tocsin itself has none.
 //
 // Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
 func (c *Client) ListAlertNotes(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6638,10 +6692,11 @@ func (c *Client) ListAlertNotes(ctx context.Context, id ID, params *ListAlertNot
 
 // CreateAlertNoteWithBody Write a note on what an alert is about
 //
-// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// /alerts/issue/notes/{id}`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6660,10 +6715,11 @@ func (c *Client) CreateAlertNoteWithBody(ctx context.Context, id ID, contentType
 
 // CreateAlertNote Write a note on what an alert is about
 //
-// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// /alerts/issue/notes/{id}`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6697,7 +6753,7 @@ func (c *Client) ListAlertNotifications(ctx context.Context, id ID, reqEditors .
 
 // ResolveAlert Resolve an alert
 //
-// A resolved alert stays as it is, with who was first.
+// A resolved alert keeps its first resolution. Pending alerts cannot be resolved: the response is 409.
 //
 // Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6712,12 +6768,12 @@ func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
-// SnoozeAlertWithBody Snooze an alert until an instant
+// SnoozeAlertWithBody Snooze an alert until a given time
 //
-// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-// cannot be snoozed: 409.
+// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+// resolved alerts cannot be snoozed: the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6734,12 +6790,12 @@ func (c *Client) SnoozeAlertWithBody(ctx context.Context, id ID, contentType str
 	return c.Client.Do(req)
 }
 
-// SnoozeAlert Snooze an alert until an instant
+// SnoozeAlert Snooze an alert until a given time
 //
-// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-// cannot be snoozed: 409.
+// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+// resolved alerts cannot be snoozed: the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6758,7 +6814,7 @@ func (c *Client) SnoozeAlert(ctx context.Context, id ID, body SnoozeAlertJSONReq
 
 // UnsnoozeAlert Cancel the snooze of an alert
 //
-// No message follows. An alert that is not snoozed stays as it is.
+// No message is sent. An alert that is not snoozed stays as it is.
 //
 // Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
 func (c *Client) UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6773,7 +6829,7 @@ func (c *Client) UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// GetUsualDuration How long exchanges like an alert's usually take
+// GetUsualDuration Read how long exchanges like an alert's usually take
 //
 // From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 // started within 24 hours before the alert's exchange.
@@ -6791,7 +6847,7 @@ func (c *Client) GetUsualDuration(ctx context.Context, id ID, reqEditors ...Requ
 	return c.Client.Do(req)
 }
 
-// ListAudit List what was changed, newest first
+// ListAudit List changes, newest first
 //
 // Corresponds with GET /audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6808,9 +6864,9 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // ListEncryptionKeys List the encryption keys
 //
-// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
-// those that
-// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
+// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+// over all tenants.
 //
 // Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
 func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6827,12 +6883,12 @@ func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEd
 
 // StreamEvents Follow the inbox by server-sent events
 //
-// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
-// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
-// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
-// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
-// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
-// stream may end at any time: connect again.
+// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
+// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
+// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
+// if the connection is open. The stream may end at any time: connect again.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6849,8 +6905,8 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 
 // SearchExchanges Search exchanges, newest first
 //
-// Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
-// without `errorStack`.
+// Only exchanges that have ended. Different filters are combined with AND, repeated ones with OR. Exchanges are
+// returned without `errorStack`.
 //
 // Corresponds with GET /exchanges (the `SearchExchanges` operationId).
 func (c *Client) SearchExchanges(ctx context.Context, params *SearchExchangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6867,8 +6923,8 @@ func (c *Client) SearchExchanges(ctx context.Context, params *SearchExchangesPar
 
 // ExplainExchange Explain an exchange
 //
-// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
-// condition the exchange does not meet come last, each sorted by name.
+// Says for each rule why it raised an alert about the exchange, or why it did not. Rules with an alert come first,
+// rules whose condition the exchange does not meet come last; within these, rules are sorted by name.
 //
 // Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
 func (c *Client) ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6885,7 +6941,7 @@ func (c *Client) ExplainExchange(ctx context.Context, params *ExplainExchangePar
 
 // ListExchangeFacets List the values that occur in a field
 //
-// The most frequent first, as suggestions for an editor. For attributes, the keys.
+// The most frequent values first, as suggestions for an editor. For `attribute`, the keys of attributes.
 //
 // Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 func (c *Client) ListExchangeFacets(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6900,7 +6956,7 @@ func (c *Client) ListExchangeFacets(ctx context.Context, params *ListExchangeFac
 	return c.Client.Do(req)
 }
 
-// GetMe Read the caller
+// GetMe Read who the caller is
 //
 // Corresponds with GET /me (the `GetMe` operationId).
 func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6917,8 +6973,8 @@ func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 
 // ChangePasswordWithBody Change the caller's password
 //
-// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-// for people who sign in at a provider, unless an administrator has set a password.
+// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6937,8 +6993,8 @@ func (c *Client) ChangePasswordWithBody(ctx context.Context, contentType string,
 
 // ChangePassword Change the caller's password
 //
-// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-// for people who sign in at a provider, unless an administrator has set a password.
+// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6974,8 +7030,8 @@ func (c *Client) ListNotifications(ctx context.Context, params *ListNotification
 
 // CountNotifications Count messages by status
 //
-// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
-// those among the newest 20,000 messages.
+// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
+// and `suppressed` count only the newest 20,000 messages.
 //
 // Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 func (c *Client) CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6990,10 +7046,11 @@ func (c *Client) CountNotifications(ctx context.Context, params *CountNotificati
 	return c.Client.Do(req)
 }
 
-// DiscardNotificationsWithBody Discard many
+// DiscardNotificationsWithBody Discard many notifications
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+// attempted stay as they are.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7010,10 +7067,11 @@ func (c *Client) DiscardNotificationsWithBody(ctx context.Context, contentType s
 	return c.Client.Do(req)
 }
 
-// DiscardNotifications Discard many
+// DiscardNotifications Discard many notifications
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+// attempted stay as they are.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7030,11 +7088,12 @@ func (c *Client) DiscardNotifications(ctx context.Context, body DiscardNotificat
 	return c.Client.Do(req)
 }
 
-// RetryNotificationsWithBody Send many again
+// RetryNotificationsWithBody Send many notifications again
 //
-// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-// again one by one. Repeating the call does not change messages that are already due.
+// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+// already due.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7051,11 +7110,12 @@ func (c *Client) RetryNotificationsWithBody(ctx context.Context, contentType str
 	return c.Client.Do(req)
 }
 
-// RetryNotifications Send many again
+// RetryNotifications Send many notifications again
 //
-// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-// again one by one. Repeating the call does not change messages that are already due.
+// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+// already due.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7089,8 +7149,8 @@ func (c *Client) GetNotification(ctx context.Context, id ID, reqEditors ...Reque
 
 // DiscardNotification Discard a notification
 //
-// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
-// A message that was delivered, and one that is being attempted, are a conflict.
+// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. The notification can be
+// sent again later. If the message was delivered or is being attempted, the response is 409.
 //
 // Corresponds with POST /notifications/{id}/discard (the `DiscardNotification` operationId).
 func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7107,12 +7167,12 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 
 // RetryNotification Send a notification again
 //
-// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
-// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
-// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+// Makes the notification due immediately, with a new schedule and a new `webhook-id`, so that the receiver does not
+// treat it as a duplicate. The count of attempts continues. The body is that of the earlier attempts, unless it was
+// refused or a fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 // individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
-// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-// being made, and if the webhook is disabled or deleted.
+// is sent regardless. A notification that is already due stays as it is. While an attempt is being made, and if the
+// webhook is disabled or deleted, the response is 409.
 //
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7127,10 +7187,11 @@ func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...Req
 	return c.Client.Do(req)
 }
 
-// ListReceivers List the receivers that a webhook can be for
+// ListReceivers List the receivers that webhooks can be for
 //
-// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
-// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+// A receiver is a service with its own message format, such as PagerDuty or Teams. The list contains the built-in
+// receivers and those that operators have added (`TOCSIN_RECEIVERS`), sorted by name, each with its inputs and the
+// events that it can be notified of.
 //
 // Corresponds with GET /receivers (the `ListReceivers` operationId).
 func (c *Client) ListReceivers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7147,8 +7208,8 @@ func (c *Client) ListReceivers(ctx context.Context, reqEditors ...RequestEditorF
 
 // PreviewReceiverWithBody Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-// or empty are those of the receiver's example. Nothing is sent.
+// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+// are left out or empty are taken from the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7167,8 +7228,8 @@ func (c *Client) PreviewReceiverWithBody(ctx context.Context, receiver string, c
 
 // PreviewReceiver Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-// or empty are those of the receiver's example. Nothing is sent.
+// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+// are left out or empty are taken from the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7187,7 +7248,7 @@ func (c *Client) PreviewReceiver(ctx context.Context, receiver string, body Prev
 
 // CancelReplay Cancel a replay
 //
-// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
+// Alerts that the replay has raised stay, and its digests are sent. A replay that has ended stays as it is.
 //
 // Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
 func (c *Client) CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7202,7 +7263,7 @@ func (c *Client) CancelReplay(ctx context.Context, id ID, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
-// ListReplicas List the processes that run
+// ListReplicas List the replicas
 //
 // In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 //
@@ -7238,8 +7299,8 @@ func (c *Client) GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEdit
 
 // UpdateRoutingPolicyWithBody Edit the routing policy
 //
-// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7258,8 +7319,8 @@ func (c *Client) UpdateRoutingPolicyWithBody(ctx context.Context, params *Update
 
 // UpdateRoutingPolicy Edit the routing policy
 //
-// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7331,7 +7392,7 @@ func (c *Client) ListRules(ctx context.Context, params *ListRulesParams, reqEdit
 
 // CreateRuleWithBody Create a rule
 //
-// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7350,7 +7411,7 @@ func (c *Client) CreateRuleWithBody(ctx context.Context, contentType string, bod
 
 // CreateRule Create a rule
 //
-// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7370,11 +7431,11 @@ func (c *Client) CreateRule(ctx context.Context, body CreateRuleJSONRequestBody,
 // ApplyRulesWithBody Apply a document of rules
 //
 // Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7394,11 +7455,11 @@ func (c *Client) ApplyRulesWithBody(ctx context.Context, contentType string, bod
 // ApplyRules Apply a document of rules
 //
 // Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7418,8 +7479,8 @@ func (c *Client) ApplyRules(ctx context.Context, body ApplyRulesJSONRequestBody,
 // ExportRules Export all rules as a document
 //
 // Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
-// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
-// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
+// document that `POST /rules/apply` accepts, in this or another installation. Applied where it was exported, it
+// changes nothing. While a rule cannot be read (`unreadable`), the response is 409 and names the rule.
 //
 // Corresponds with GET /rules/export (the `ExportRules` operationId).
 func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7436,8 +7497,8 @@ func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // ListRuleNames List the names of all rules
 //
-// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
-// to by their ids. It has about a tenth of the size of the definitions.
+// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
+// that other objects refer to by id. The response is about a tenth of the size of the definitions.
 //
 // Corresponds with GET /rules/names (the `ListRuleNames` operationId).
 func (c *Client) ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7454,9 +7515,8 @@ func (c *Client) ListRuleNames(ctx context.Context, reqEditors ...RequestEditorF
 
 // PreviewRuleDefinitionWithBody Show what a definition would have raised
 //
-// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-// beginning.
-// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7475,9 +7535,8 @@ func (c *Client) PreviewRuleDefinitionWithBody(ctx context.Context, contentType 
 
 // PreviewRuleDefinition Show what a definition would have raised
 //
-// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-// beginning.
-// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7496,7 +7555,7 @@ func (c *Client) PreviewRuleDefinition(ctx context.Context, body PreviewRuleDefi
 
 // DeleteRule Delete a rule
 //
-// The rule raises no more alerts.
+// The rule raises no more alerts. Its existing alerts stay.
 //
 // Corresponds with DELETE /rules/{id} (the `DeleteRule` operationId).
 func (c *Client) DeleteRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7528,10 +7587,9 @@ func (c *Client) GetRule(ctx context.Context, id ID, reqEditors ...RequestEditor
 
 // UpdateRuleWithBody Replace a rule's definition
 //
-// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-// Without `If-Match` the answer is 428, with the tag of an older
-// version 412.
+// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7550,10 +7608,9 @@ func (c *Client) UpdateRuleWithBody(ctx context.Context, id ID, params *UpdateRu
 
 // UpdateRule Replace a rule's definition
 //
-// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-// Without `If-Match` the answer is 428, with the tag of an older
-// version 412.
+// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7624,7 +7681,8 @@ func (c *Client) DuplicateRule(ctx context.Context, id ID, reqEditors ...Request
 
 // EnableRule Enable a rule
 //
-// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+// The rule evaluates exchanges that end afterwards. Exchanges that ended while it was disabled raise no alerts. An
+// enabled rule stays as it is.
 //
 // Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7639,9 +7697,9 @@ func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEdi
 	return c.Client.Do(req)
 }
 
-// ListRuleHistory List what was changed about a rule, newest first
+// ListRuleHistory List the changes of a rule, newest first
 //
-// Goes back as far as the audit log.
+// The list goes back as far as the audit log.
 //
 // Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 func (c *Client) ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7676,8 +7734,8 @@ func (c *Client) PreviewRule(ctx context.Context, id ID, params *PreviewRulePara
 // PreviewRuleEditWithBody Show which alerts an edit would add and remove
 //
 // Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-// if they are about one group and fire within one window. Nothing is stored.
+// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7697,8 +7755,8 @@ func (c *Client) PreviewRuleEditWithBody(ctx context.Context, id ID, contentType
 // PreviewRuleEdit Show which alerts an edit would add and remove
 //
 // Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-// if they are about one group and fire within one window. Nothing is stored.
+// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7717,10 +7775,11 @@ func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEdi
 
 // ReconcileRule Compare a rule's alerts with the exchanges that match
 //
-// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
-// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
-// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
+// Asks ClickHouse for every exchange that matches and ended within the given hours before the rule's cursor, except
+// for a margin in which exchanges may still become visible, and asks Postgres whether each has its alert. Exchanges
+// that have only just become visible may be reported as missing; in that case, ask again. For a window rule, it
+// measures the windows of its alerts again, and looks for times in which the threshold was certainly reached and no
+// alert was open.
 //
 // Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 func (c *Client) ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7737,7 +7796,7 @@ func (c *Client) ReconcileRule(ctx context.Context, id ID, params *ReconcileRule
 
 // ListReplays List the replays of a rule
 //
-// The newest 20, the newest first.
+// The latest 20, newest first.
 //
 // Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
 func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7755,14 +7814,13 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 // StartReplayWithBody Replay a rule over a past range
 //
 // Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-// rule
-// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-// disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+// before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7782,14 +7840,13 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 // StartReplay Replay a rule over a past range
 //
 // Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-// rule
-// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-// disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+// before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7851,7 +7908,7 @@ func (c *Client) PreviewReplay(ctx context.Context, id ID, body PreviewReplayJSO
 // RetryRule Evaluate a rule at once
 //
 // Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
-// fails again, operators are notified again. A disabled rule is a conflict.
+// fails again, operators are notified again. If the rule is disabled, the response is 409.
 //
 // Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7869,7 +7926,7 @@ func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEdit
 // TestRuleWithBody Send a test notification to a rule's webhooks
 //
 // Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-// raised, and nothing is recorded. A rule without webhooks is a conflict.
+// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7889,7 +7946,7 @@ func (c *Client) TestRuleWithBody(ctx context.Context, id ID, contentType string
 // TestRule Send a test notification to a rule's webhooks
 //
 // Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-// raised, and nothing is recorded. A rule without webhooks is a conflict.
+// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7940,8 +7997,8 @@ func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // CreateSessionWithBody Sign in with a password
 //
-// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7960,8 +8017,8 @@ func (c *Client) CreateSessionWithBody(ctx context.Context, contentType string, 
 
 // CreateSession Sign in with a password
 //
-// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7980,10 +8037,10 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 
 // BeginDisplayWithBody Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-// invalid
-// one 401. If somebody is signed in with the browser, the session stays: 409.
+// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// stays, and the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8002,10 +8059,10 @@ func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, b
 
 // BeginDisplay Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-// invalid
-// one 401. If somebody is signed in with the browser, the session stays: 409.
+// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8062,7 +8119,7 @@ func (c *Client) RedeemLink(ctx context.Context, body RedeemLinkJSONRequestBody,
 
 // SetUpWithBody Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8081,7 +8138,7 @@ func (c *Client) SetUpWithBody(ctx context.Context, contentType string, body io.
 
 // SetUp Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8100,7 +8157,7 @@ func (c *Client) SetUp(ctx context.Context, body SetUpJSONRequestBody, reqEditor
 
 // ListSilences List silences, newest first
 //
-// Silences that are active or upcoming are one page of at most 500.
+// Active and upcoming silences are returned as one page of at most 500.
 //
 // Corresponds with GET /silences (the `ListSilences` operationId).
 func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8117,9 +8174,8 @@ func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, r
 
 // CreateSilenceWithBody Create a silence
 //
-// It starts now at the earliest. Every message that is written from then on about a matching alert is
-// `SUPPRESSED`.
-// Messages that are already waiting are sent.
+// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8138,9 +8194,8 @@ func (c *Client) CreateSilenceWithBody(ctx context.Context, contentType string, 
 
 // CreateSilence Create a silence
 //
-// It starts now at the earliest. Every message that is written from then on about a matching alert is
-// `SUPPRESSED`.
-// Messages that are already waiting are sent.
+// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8214,8 +8269,9 @@ func (c *Client) GetSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // UpdateSilenceWithBody Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8234,8 +8290,9 @@ func (c *Client) UpdateSilenceWithBody(ctx context.Context, id ID, params *Updat
 
 // UpdateSilence Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8254,7 +8311,7 @@ func (c *Client) UpdateSilence(ctx context.Context, id ID, params *UpdateSilence
 
 // EndSilence End a silence early
 //
-// What it has suppressed stays suppressed. A silence that is over stays as it is.
+// Messages that it has suppressed stay suppressed. A silence that is over stays as it is.
 //
 // Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
 func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8271,9 +8328,9 @@ func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // GetStatus Read the state of the system
 //
-// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
-// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
-// everybody what is missing.
+// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
+// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
+// `/readyz` shows everybody what is missing.
 //
 // Corresponds with GET /status (the `GetStatus` operationId).
 func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8326,7 +8383,7 @@ func (c *Client) GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*
 
 // UpdateTeamsWithBody Edit the teams
 //
-// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8345,7 +8402,7 @@ func (c *Client) UpdateTeamsWithBody(ctx context.Context, params *UpdateTeamsPar
 
 // UpdateTeams Edit the teams
 //
-// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8365,7 +8422,7 @@ func (c *Client) UpdateTeams(ctx context.Context, params *UpdateTeamsParams, bod
 // PreviewTemplatesWithBody Preview a message from templates
 //
 // Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-// get, with its secrets masked. Nothing is sent.
+// receive, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8385,7 +8442,7 @@ func (c *Client) PreviewTemplatesWithBody(ctx context.Context, contentType strin
 // PreviewTemplates Preview a message from templates
 //
 // Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-// get, with its secrets masked. Nothing is sent.
+// receive, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8419,7 +8476,7 @@ func (c *Client) ListTokens(ctx context.Context, params *ListTokensParams, reqEd
 
 // CreateTokenWithBody Create a token
 //
-// Its role must not be higher than the caller's. The secret is only in this answer.
+// The role of the token must not be higher than the caller's. The secret is in this response only.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8438,7 +8495,7 @@ func (c *Client) CreateTokenWithBody(ctx context.Context, contentType string, bo
 
 // CreateToken Create a token
 //
-// Its role must not be higher than the caller's. The secret is only in this answer.
+// The role of the token must not be higher than the caller's. The secret is in this response only.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8525,7 +8582,8 @@ func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody,
 
 // DeleteUser Delete a user
 //
-// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
+// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: the
+// response is 409.
 //
 // Corresponds with DELETE /users/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8557,8 +8615,8 @@ func (c *Client) GetUser(ctx context.Context, id ID, reqEditors ...RequestEditor
 
 // UpdateUserWithBody Change a user
 //
-// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-// Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8577,8 +8635,8 @@ func (c *Client) UpdateUserWithBody(ctx context.Context, id ID, params *UpdateUs
 
 // UpdateUser Change a user
 //
-// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-// Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8595,9 +8653,9 @@ func (c *Client) UpdateUser(ctx context.Context, id ID, params *UpdateUserParams
 	return c.Client.Do(req)
 }
 
-// CreateUserLink Create a link with which a user can sign in once
+// CreateUserLink Create a one-time link with which a user can sign in
 //
-// It is shown only in this answer, and is valid for a day, or until the user's password is set.
+// The link is in this response only. It is valid for a day, or until the user's password is set.
 //
 // Corresponds with POST /users/{id}/link (the `CreateUserLink` operationId).
 func (c *Client) CreateUserLink(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8614,7 +8672,7 @@ func (c *Client) CreateUserLink(ctx context.Context, id ID, reqEditors ...Reques
 
 // SetUserPasswordWithBody Set a user's password
 //
-// Ends every session of the user.
+// Ends all sessions of the user.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8633,7 +8691,7 @@ func (c *Client) SetUserPasswordWithBody(ctx context.Context, id ID, contentType
 
 // SetUserPassword Set a user's password
 //
-// Ends every session of the user.
+// Ends all sessions of the user.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8669,7 +8727,7 @@ func (c *Client) ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // SaveViewWithBody Save a view
 //
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8688,7 +8746,7 @@ func (c *Client) SaveViewWithBody(ctx context.Context, contentType string, body 
 
 // SaveView Save a view
 //
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8707,7 +8765,7 @@ func (c *Client) SaveView(ctx context.Context, body SaveViewJSONRequestBody, req
 
 // DeleteView Delete a saved view
 //
-// Only its owner can do this and, if it is shared, administrators.
+// Only the owner can delete a view. Administrators can also delete shared views.
 //
 // Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
 func (c *Client) DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8773,8 +8831,8 @@ func (c *Client) CreateWebhook(ctx context.Context, body CreateWebhookJSONReques
 
 // DeleteWebhook Delete a webhook
 //
-// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
-// or exhausted are discarded.
+// While rules or the routing policy use the webhook, the response is 409 and names them. Messages to the webhook
+// that are waiting, were refused, or are exhausted are discarded.
 //
 // Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 func (c *Client) DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8806,9 +8864,10 @@ func (c *Client) GetWebhook(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // UpdateWebhookWithBody Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8827,9 +8886,10 @@ func (c *Client) UpdateWebhookWithBody(ctx context.Context, id ID, params *Updat
 
 // UpdateWebhook Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8848,8 +8908,8 @@ func (c *Client) UpdateWebhook(ctx context.Context, id ID, params *UpdateWebhook
 
 // GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 //
-// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
-// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
+// Attempts to send messages that were created in that time, grouped by the hour in which the attempts began. The
+// newest 50,000 messages of the tenant are examined; if there are more, `complete` is false.
 //
 // Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
 func (c *Client) GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8918,8 +8978,8 @@ func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...R
 
 // RotateWebhookSecretWithBody Replace the signing secret
 //
-// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// with the new secret and with the former one, so that the receiver can change at any time.
+// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+// the new secret and the former one, so that the receiver can switch at any time.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8938,8 +8998,8 @@ func (c *Client) RotateWebhookSecretWithBody(ctx context.Context, id ID, content
 
 // RotateWebhookSecret Replace the signing secret
 //
-// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// with the new secret and with the former one, so that the receiver can change at any time.
+// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+// the new secret and the former one, so that the receiver can switch at any time.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8959,8 +9019,8 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id ID, body RotateWebh
 // TestWebhook Send a test message
 //
 // Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
-// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
-// tested, too.
+// layout or template, signature, network restrictions and timeout. It is neither retried nor recorded. A disabled
+// webhook can be tested as well.
 //
 // Corresponds with POST /webhooks/{id}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14521,8 +14581,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListAlertsWithResponse List alerts, newest first
 	//
-	// Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-	// `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
+	// Different filters are combined with AND. Repeated ones are combined with OR, except for `attribute`. Exchanges are
+	// returned without `errorStack` and `attributes`. Alerts that are raised while you page come before the first page,
+	// so later pages neither repeat nor skip an alert.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14531,9 +14592,10 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertsWithBodyWithResponse Acknowledge many alerts at once
 	//
-	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+	// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+	// none.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14542,9 +14604,10 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertsWithResponse Acknowledge many alerts at once
 	//
-	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+	// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+	// none.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14553,10 +14616,10 @@ type ClientWithResponsesInterface interface {
 
 	// UndoAlertActionWithResponse Undo what was done to many alerts
 	//
-	// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
-	// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
-	// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
-	// effect of undoing once.
+	// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
+	// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
+	// Undoing twice has the same effect as undoing once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14575,9 +14638,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-	// to the person who handled it.
+	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+	// back to the person who handled it.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14586,9 +14649,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-	// to the person who handled it.
+	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+	// back to the person who handled it.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14597,7 +14660,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListAssigneesWithResponse List the people whom alerts can be assigned to
 	//
-	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	// The users who may act on alerts and are not disabled, sorted by e-mail address; at most 1,000.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14613,9 +14676,9 @@ type ClientWithResponsesInterface interface {
 
 	// GroupAlertsWithResponse Group alerts by rule or by error
 	//
-	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
-	// `perExchange`.
+	// One entry for each group of alerts that match, the group with the newest alert first. To see the alerts of a
+	// group, list alerts with the same filter and the `ruleId` of the group (by rule), its `signature` (by signature),
+	// or its `signature`, `application` and `route` and `perExchange` (by issue).
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14624,8 +14687,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetIssueWithResponse Read an issue
 	//
-	// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
-	// but `PENDING`. List them with the same three parameters.
+	// An issue consists of all alerts about exchanges of one application and route that failed with the same signature,
+	// in every state except `PENDING`. To list them, use the same three parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14641,8 +14704,9 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueNoteWithBodyWithResponse Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// of their issue.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14651,8 +14715,9 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueNoteWithResponse Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// of their issue.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14661,7 +14726,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteIssueNoteWithResponse Delete a note
 	//
-	// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+	// Deletes a note on an issue, or on a rule and group. Only its author and administrators can do this. The audit log
+	// records who wrote the note and who deleted it, but not its text.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14670,7 +14736,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 	//
-	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+	// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14679,7 +14745,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithResponse Mark alerts as read, or as unread
 	//
-	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+	// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14688,7 +14754,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 	//
-	// Works like acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14697,7 +14763,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithResponse Resolve many alerts at once
 	//
-	// Works like acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14713,7 +14779,8 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertWithResponse Acknowledge an alert
 	//
-	// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
+	// An acknowledged alert keeps its first acknowledgement. Resolved and pending alerts cannot be acknowledged: the
+	// response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14722,10 +14789,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-	// 409, and nothing
-	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-	// assigned: 409.
+	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+	// resolved alerts cannot be assigned: the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14734,10 +14800,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-	// 409, and nothing
-	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-	// assigned: 409.
+	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+	// resolved alerts cannot be assigned: the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14747,7 +14812,7 @@ type ClientWithResponsesInterface interface {
 	// ListAlertNotesWithResponse List the notes of an alert, newest first
 	//
 	// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
-	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+	// group, which all alerts of that rule about that group share. An alert about Tocsin itself has none.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14756,10 +14821,11 @@ type ClientWithResponsesInterface interface {
 
 	// CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
 	//
-	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// /alerts/issue/notes/{id}`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14768,10 +14834,11 @@ type ClientWithResponsesInterface interface {
 
 	// CreateAlertNoteWithResponse Write a note on what an alert is about
 	//
-	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// /alerts/issue/notes/{id}`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14787,31 +14854,31 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertWithResponse Resolve an alert
 	//
-	// A resolved alert stays as it is, with who was first.
+	// A resolved alert keeps its first resolution. Pending alerts cannot be resolved: the response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ResolveAlertResponse, error)
 
-	// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+	// SnoozeAlertWithBodyWithResponse Snooze an alert until a given time
 	//
-	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-	// cannot be snoozed: 409.
+	// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+	// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+	// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+	// resolved alerts cannot be snoozed: the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
 	SnoozeAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error)
 
-	// SnoozeAlertWithResponse Snooze an alert until an instant
+	// SnoozeAlertWithResponse Snooze an alert until a given time
 	//
-	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-	// cannot be snoozed: 409.
+	// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+	// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+	// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+	// resolved alerts cannot be snoozed: the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14820,14 +14887,14 @@ type ClientWithResponsesInterface interface {
 
 	// UnsnoozeAlertWithResponse Cancel the snooze of an alert
 	//
-	// No message follows. An alert that is not snoozed stays as it is.
+	// No message is sent. An alert that is not snoozed stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
 	UnsnoozeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*UnsnoozeAlertResponse, error)
 
-	// GetUsualDurationWithResponse How long exchanges like an alert's usually take
+	// GetUsualDurationWithResponse Read how long exchanges like an alert's usually take
 	//
 	// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 	// started within 24 hours before the alert's exchange.
@@ -14837,7 +14904,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/{id}/usual-duration (the `GetUsualDuration` operationId).
 	GetUsualDurationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetUsualDurationResponse, error)
 
-	// ListAuditWithResponse List what was changed, newest first
+	// ListAuditWithResponse List changes, newest first
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14846,9 +14913,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListEncryptionKeysWithResponse List the encryption keys
 	//
-	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
-	// those that
-	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+	// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
+	// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+	// over all tenants.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14857,12 +14924,12 @@ type ClientWithResponsesInterface interface {
 
 	// StreamEventsWithResponse Follow the inbox by server-sent events
 	//
-	// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
-	// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
-	// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
-	// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
-	// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
-	// stream may end at any time: connect again.
+	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
+	// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
+	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
+	// if the connection is open. The stream may end at any time: connect again.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14871,8 +14938,8 @@ type ClientWithResponsesInterface interface {
 
 	// SearchExchangesWithResponse Search exchanges, newest first
 	//
-	// Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
-	// without `errorStack`.
+	// Only exchanges that have ended. Different filters are combined with AND, repeated ones with OR. Exchanges are
+	// returned without `errorStack`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14881,8 +14948,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExplainExchangeWithResponse Explain an exchange
 	//
-	// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
-	// condition the exchange does not meet come last, each sorted by name.
+	// Says for each rule why it raised an alert about the exchange, or why it did not. Rules with an alert come first,
+	// rules whose condition the exchange does not meet come last; within these, rules are sorted by name.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14891,14 +14958,14 @@ type ClientWithResponsesInterface interface {
 
 	// ListExchangeFacetsWithResponse List the values that occur in a field
 	//
-	// The most frequent first, as suggestions for an editor. For attributes, the keys.
+	// The most frequent values first, as suggestions for an editor. For `attribute`, the keys of attributes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 	ListExchangeFacetsWithResponse(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*ListExchangeFacetsResponse, error)
 
-	// GetMeWithResponse Read the caller
+	// GetMeWithResponse Read who the caller is
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14907,8 +14974,8 @@ type ClientWithResponsesInterface interface {
 
 	// ChangePasswordWithBodyWithResponse Change the caller's password
 	//
-	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-	// for people who sign in at a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+	// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14917,8 +14984,8 @@ type ClientWithResponsesInterface interface {
 
 	// ChangePasswordWithResponse Change the caller's password
 	//
-	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-	// for people who sign in at a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+	// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14936,50 +15003,54 @@ type ClientWithResponsesInterface interface {
 
 	// CountNotificationsWithResponse Count messages by status
 	//
-	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
-	// those among the newest 20,000 messages.
+	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
+	// and `suppressed` count only the newest 20,000 messages.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 	CountNotificationsWithResponse(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*CountNotificationsResponse, error)
 
-	// DiscardNotificationsWithBodyWithResponse Discard many
+	// DiscardNotificationsWithBodyWithResponse Discard many notifications
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+	// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+	// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+	// attempted stay as they are.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotificationsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DiscardNotificationsResponse, error)
 
-	// DiscardNotificationsWithResponse Discard many
+	// DiscardNotificationsWithResponse Discard many notifications
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+	// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+	// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+	// attempted stay as they are.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotificationsWithResponse(ctx context.Context, body DiscardNotificationsJSONRequestBody, reqEditors ...RequestEditorFn) (*DiscardNotificationsResponse, error)
 
-	// RetryNotificationsWithBodyWithResponse Send many again
+	// RetryNotificationsWithBodyWithResponse Send many notifications again
 	//
-	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-	// again one by one. Repeating the call does not change messages that are already due.
+	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+	// already due.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notifications/retry (the `RetryNotifications` operationId).
 	RetryNotificationsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RetryNotificationsResponse, error)
 
-	// RetryNotificationsWithResponse Send many again
+	// RetryNotificationsWithResponse Send many notifications again
 	//
-	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-	// again one by one. Repeating the call does not change messages that are already due.
+	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+	// already due.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14995,8 +15066,8 @@ type ClientWithResponsesInterface interface {
 
 	// DiscardNotificationWithResponse Discard a notification
 	//
-	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
-	// A message that was delivered, and one that is being attempted, are a conflict.
+	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. The notification can be
+	// sent again later. If the message was delivered or is being attempted, the response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15005,22 +15076,23 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationWithResponse Send a notification again
 	//
-	// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
-	// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
-	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+	// Makes the notification due immediately, with a new schedule and a new `webhook-id`, so that the receiver does not
+	// treat it as a duplicate. The count of attempts continues. The body is that of the earlier attempts, unless it was
+	// refused or a fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
-	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-	// being made, and if the webhook is disabled or deleted.
+	// is sent regardless. A notification that is already due stays as it is. While an attempt is being made, and if the
+	// webhook is disabled or deleted, the response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotificationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*RetryNotificationResponse, error)
 
-	// ListReceiversWithResponse List the receivers that a webhook can be for
+	// ListReceiversWithResponse List the receivers that webhooks can be for
 	//
-	// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
-	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+	// A receiver is a service with its own message format, such as PagerDuty or Teams. The list contains the built-in
+	// receivers and those that operators have added (`TOCSIN_RECEIVERS`), sorted by name, each with its inputs and the
+	// events that it can be notified of.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15029,8 +15101,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-	// or empty are those of the receiver's example. Nothing is sent.
+	// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+	// are left out or empty are taken from the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15039,8 +15111,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-	// or empty are those of the receiver's example. Nothing is sent.
+	// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+	// are left out or empty are taken from the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15049,14 +15121,14 @@ type ClientWithResponsesInterface interface {
 
 	// CancelReplayWithResponse Cancel a replay
 	//
-	// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
+	// Alerts that the replay has raised stay, and its digests are sent. A replay that has ended stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
 	CancelReplayWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CancelReplayResponse, error)
 
-	// ListReplicasWithResponse List the processes that run
+	// ListReplicasWithResponse List the replicas
 	//
 	// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 	//
@@ -15076,8 +15148,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
 	//
-	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+	// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15086,8 +15158,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRoutingPolicyWithResponse Edit the routing policy
 	//
-	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+	// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15121,7 +15193,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRuleWithBodyWithResponse Create a rule
 	//
-	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+	// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15130,7 +15202,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRuleWithResponse Create a rule
 	//
-	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+	// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15140,11 +15212,11 @@ type ClientWithResponsesInterface interface {
 	// ApplyRulesWithBodyWithResponse Apply a document of rules
 	//
 	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+	// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+	// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+	// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+	// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+	// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15154,11 +15226,11 @@ type ClientWithResponsesInterface interface {
 	// ApplyRulesWithResponse Apply a document of rules
 	//
 	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+	// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+	// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+	// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+	// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+	// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15168,8 +15240,8 @@ type ClientWithResponsesInterface interface {
 	// ExportRulesWithResponse Export all rules as a document
 	//
 	// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
-	// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
-	// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
+	// document that `POST /rules/apply` accepts, in this or another installation. Applied where it was exported, it
+	// changes nothing. While a rule cannot be read (`unreadable`), the response is 409 and names the rule.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15178,8 +15250,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListRuleNamesWithResponse List the names of all rules
 	//
-	// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
-	// to by their ids. It has about a tenth of the size of the definitions.
+	// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
+	// that other objects refer to by id. The response is about a tenth of the size of the definitions.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15188,9 +15260,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 	//
-	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-	// beginning.
-	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+	// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15199,9 +15270,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleDefinitionWithResponse Show what a definition would have raised
 	//
-	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-	// beginning.
-	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+	// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15210,7 +15280,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteRuleWithResponse Delete a rule
 	//
-	// The rule raises no more alerts.
+	// The rule raises no more alerts. Its existing alerts stay.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15226,10 +15296,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRuleWithBodyWithResponse Replace a rule's definition
 	//
-	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-	// Without `If-Match` the answer is 428, with the tag of an older
-	// version 412.
+	// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+	// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+	// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15238,10 +15307,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRuleWithResponse Replace a rule's definition
 	//
-	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-	// Without `If-Match` the answer is 428, with the tag of an older
-	// version 412.
+	// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+	// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+	// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15278,16 +15346,17 @@ type ClientWithResponsesInterface interface {
 
 	// EnableRuleWithResponse Enable a rule
 	//
-	// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+	// The rule evaluates exchanges that end afterwards. Exchanges that ended while it was disabled raise no alerts. An
+	// enabled rule stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRuleWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*EnableRuleResponse, error)
 
-	// ListRuleHistoryWithResponse List what was changed about a rule, newest first
+	// ListRuleHistoryWithResponse List the changes of a rule, newest first
 	//
-	// Goes back as far as the audit log.
+	// The list goes back as far as the audit log.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15306,8 +15375,8 @@ type ClientWithResponsesInterface interface {
 	// PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 	//
 	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-	// if they are about one group and fire within one window. Nothing is stored.
+	// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+	// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15317,8 +15386,8 @@ type ClientWithResponsesInterface interface {
 	// PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 	//
 	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-	// if they are about one group and fire within one window. Nothing is stored.
+	// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+	// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15327,10 +15396,11 @@ type ClientWithResponsesInterface interface {
 
 	// ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
 	//
-	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
-	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-	// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
-	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
+	// Asks ClickHouse for every exchange that matches and ended within the given hours before the rule's cursor, except
+	// for a margin in which exchanges may still become visible, and asks Postgres whether each has its alert. Exchanges
+	// that have only just become visible may be reported as missing; in that case, ask again. For a window rule, it
+	// measures the windows of its alerts again, and looks for times in which the threshold was certainly reached and no
+	// alert was open.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15339,7 +15409,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListReplaysWithResponse List the replays of a rule
 	//
-	// The newest 20, the newest first.
+	// The latest 20, newest first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15349,14 +15419,13 @@ type ClientWithResponsesInterface interface {
 	// StartReplayWithBodyWithResponse Replay a rule over a past range
 	//
 	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-	// rule
-	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+	// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+	// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+	// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+	// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+	// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+	// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+	// before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15366,14 +15435,13 @@ type ClientWithResponsesInterface interface {
 	// StartReplayWithResponse Replay a rule over a past range
 	//
 	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-	// rule
-	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+	// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+	// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+	// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+	// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+	// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+	// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+	// before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15405,7 +15473,7 @@ type ClientWithResponsesInterface interface {
 	// RetryRuleWithResponse Evaluate a rule at once
 	//
 	// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
-	// fails again, operators are notified again. A disabled rule is a conflict.
+	// fails again, operators are notified again. If the rule is disabled, the response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15415,7 +15483,7 @@ type ClientWithResponsesInterface interface {
 	// TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 	//
 	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-	// raised, and nothing is recorded. A rule without webhooks is a conflict.
+	// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15425,7 +15493,7 @@ type ClientWithResponsesInterface interface {
 	// TestRuleWithResponse Send a test notification to a rule's webhooks
 	//
 	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-	// raised, and nothing is recorded. A rule without webhooks is a conflict.
+	// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15450,8 +15518,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithBodyWithResponse Sign in with a password
 	//
-	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+	// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15460,8 +15528,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithResponse Sign in with a password
 	//
-	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+	// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15470,10 +15538,10 @@ type ClientWithResponsesInterface interface {
 
 	// BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-	// invalid
-	// one 401. If somebody is signed in with the browser, the session stays: 409.
+	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15482,10 +15550,10 @@ type ClientWithResponsesInterface interface {
 
 	// BeginDisplayWithResponse Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-	// invalid
-	// one 401. If somebody is signed in with the browser, the session stays: 409.
+	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15512,7 +15580,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetUpWithBodyWithResponse Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+	// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15521,7 +15589,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetUpWithResponse Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+	// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15530,7 +15598,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSilencesWithResponse List silences, newest first
 	//
-	// Silences that are active or upcoming are one page of at most 500.
+	// Active and upcoming silences are returned as one page of at most 500.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15539,9 +15607,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithBodyWithResponse Create a silence
 	//
-	// It starts now at the earliest. Every message that is written from then on about a matching alert is
-	// `SUPPRESSED`.
-	// Messages that are already waiting are sent.
+	// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+	// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15550,9 +15617,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithResponse Create a silence
 	//
-	// It starts now at the earliest. Every message that is written from then on about a matching alert is
-	// `SUPPRESSED`.
-	// Messages that are already waiting are sent.
+	// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+	// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15588,8 +15654,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithBodyWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+	// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15598,8 +15665,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+	// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15608,7 +15676,7 @@ type ClientWithResponsesInterface interface {
 
 	// EndSilenceWithResponse End a silence early
 	//
-	// What it has suppressed stays suppressed. A silence that is over stays as it is.
+	// Messages that it has suppressed stay suppressed. A silence that is over stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15617,9 +15685,9 @@ type ClientWithResponsesInterface interface {
 
 	// GetStatusWithResponse Read the state of the system
 	//
-	// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
-	// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
-	// everybody what is missing.
+	// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
+	// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
+	// `/readyz` shows everybody what is missing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15648,7 +15716,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTeamsWithBodyWithResponse Edit the teams
 	//
-	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15657,7 +15725,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTeamsWithResponse Edit the teams
 	//
-	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15667,7 +15735,7 @@ type ClientWithResponsesInterface interface {
 	// PreviewTemplatesWithBodyWithResponse Preview a message from templates
 	//
 	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-	// get, with its secrets masked. Nothing is sent.
+	// receive, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15677,7 +15745,7 @@ type ClientWithResponsesInterface interface {
 	// PreviewTemplatesWithResponse Preview a message from templates
 	//
 	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-	// get, with its secrets masked. Nothing is sent.
+	// receive, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15693,7 +15761,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithBodyWithResponse Create a token
 	//
-	// Its role must not be higher than the caller's. The secret is only in this answer.
+	// The role of the token must not be higher than the caller's. The secret is in this response only.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15702,7 +15770,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithResponse Create a token
 	//
-	// Its role must not be higher than the caller's. The secret is only in this answer.
+	// The role of the token must not be higher than the caller's. The secret is in this response only.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15743,7 +15811,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteUserWithResponse Delete a user
 	//
-	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
+	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: the
+	// response is 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15759,8 +15828,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateUserWithBodyWithResponse Change a user
 	//
-	// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-	// Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+	// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15769,17 +15838,17 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateUserWithResponse Change a user
 	//
-	// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-	// Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+	// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /users/{id} (the `UpdateUser` operationId).
 	UpdateUserWithResponse(ctx context.Context, id ID, params *UpdateUserParams, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateUserResponse, error)
 
-	// CreateUserLinkWithResponse Create a link with which a user can sign in once
+	// CreateUserLinkWithResponse Create a one-time link with which a user can sign in
 	//
-	// It is shown only in this answer, and is valid for a day, or until the user's password is set.
+	// The link is in this response only. It is valid for a day, or until the user's password is set.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15788,7 +15857,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetUserPasswordWithBodyWithResponse Set a user's password
 	//
-	// Ends every session of the user.
+	// Ends all sessions of the user.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15797,7 +15866,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetUserPasswordWithResponse Set a user's password
 	//
-	// Ends every session of the user.
+	// Ends all sessions of the user.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15815,7 +15884,7 @@ type ClientWithResponsesInterface interface {
 
 	// SaveViewWithBodyWithResponse Save a view
 	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15824,7 +15893,7 @@ type ClientWithResponsesInterface interface {
 
 	// SaveViewWithResponse Save a view
 	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15833,7 +15902,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteViewWithResponse Delete a saved view
 	//
-	// Only its owner can do this and, if it is shared, administrators.
+	// Only the owner can delete a view. Administrators can also delete shared views.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15863,8 +15932,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteWebhookWithResponse Delete a webhook
 	//
-	// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
-	// or exhausted are discarded.
+	// While rules or the routing policy use the webhook, the response is 409 and names them. Messages to the webhook
+	// that are waiting, were refused, or are exhausted are discarded.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15880,9 +15949,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWebhookWithBodyWithResponse Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15891,9 +15961,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWebhookWithResponse Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15902,8 +15973,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetWebhookActivityWithResponse Read the deliveries to a webhook in the last 24 hours
 	//
-	// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
-	// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
+	// Attempts to send messages that were created in that time, grouped by the hour in which the attempts began. The
+	// newest 50,000 messages of the tenant are examined; if there are more, `complete` is false.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15940,8 +16011,8 @@ type ClientWithResponsesInterface interface {
 
 	// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 	//
-	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// with the new secret and with the former one, so that the receiver can change at any time.
+	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+	// the new secret and the former one, so that the receiver can switch at any time.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15950,8 +16021,8 @@ type ClientWithResponsesInterface interface {
 
 	// RotateWebhookSecretWithResponse Replace the signing secret
 	//
-	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// with the new secret and with the former one, so that the receiver can change at any time.
+	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+	// the new secret and the former one, so that the receiver can switch at any time.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15961,8 +16032,8 @@ type ClientWithResponsesInterface interface {
 	// TestWebhookWithResponse Send a test message
 	//
 	// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
-	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
-	// tested, too.
+	// layout or template, signature, network restrictions and timeout. It is neither retried nor recorded. A disabled
+	// webhook can be tested as well.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21356,8 +21427,9 @@ func (r TestWebhookResponse) ContentType() string {
 
 // ListAlertsWithResponse List alerts, newest first
 //
-// Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-// `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
+// Different filters are combined with AND. Repeated ones are combined with OR, except for `attribute`. Exchanges are
+// returned without `errorStack` and `attributes`. Alerts that are raised while you page come before the first page,
+// so later pages neither repeat nor skip an alert.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21372,9 +21444,10 @@ func (c *ClientWithResponses) ListAlertsWithResponse(ctx context.Context, params
 
 // AcknowledgeAlertsWithBodyWithResponse Acknowledge many alerts at once
 //
-// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+// none.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21389,9 +21462,10 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithBodyWithResponse(ctx context.
 
 // AcknowledgeAlertsWithResponse Acknowledge many alerts at once
 //
-// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+// resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+// none.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21406,10 +21480,10 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithResponse(ctx context.Context,
 
 // UndoAlertActionWithResponse Undo what was done to many alerts
 //
-// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
-// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
-// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
-// effect of undoing once.
+// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
+// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
+// Undoing twice has the same effect as undoing once.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21440,9 +21514,9 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 
 // AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-// to the person who handled it.
+// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+// back to the person who handled it.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21457,9 +21531,9 @@ func (c *ClientWithResponses) AssignAlertsWithBodyWithResponse(ctx context.Conte
 
 // AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-// to the person who handled it.
+// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+// back to the person who handled it.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21474,7 +21548,7 @@ func (c *ClientWithResponses) AssignAlertsWithResponse(ctx context.Context, body
 
 // ListAssigneesWithResponse List the people whom alerts can be assigned to
 //
-// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+// The users who may act on alerts and are not disabled, sorted by e-mail address; at most 1,000.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21502,9 +21576,9 @@ func (c *ClientWithResponses) CountAlertsWithResponse(ctx context.Context, reqEd
 
 // GroupAlertsWithResponse Group alerts by rule or by error
 //
-// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
-// `perExchange`.
+// One entry for each group of alerts that match, the group with the newest alert first. To see the alerts of a
+// group, list alerts with the same filter and the `ruleId` of the group (by rule), its `signature` (by signature),
+// or its `signature`, `application` and `route` and `perExchange` (by issue).
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21519,8 +21593,8 @@ func (c *ClientWithResponses) GroupAlertsWithResponse(ctx context.Context, param
 
 // GetIssueWithResponse Read an issue
 //
-// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
-// but `PENDING`. List them with the same three parameters.
+// An issue consists of all alerts about exchanges of one application and route that failed with the same signature,
+// in every state except `PENDING`. To list them, use the same three parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21548,8 +21622,9 @@ func (c *ClientWithResponses) ListIssueNotesWithResponse(ctx context.Context, pa
 
 // CreateIssueNoteWithBodyWithResponse Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// of their issue.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21564,8 +21639,9 @@ func (c *ClientWithResponses) CreateIssueNoteWithBodyWithResponse(ctx context.Co
 
 // CreateIssueNoteWithResponse Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// of their issue.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21580,7 +21656,8 @@ func (c *ClientWithResponses) CreateIssueNoteWithResponse(ctx context.Context, b
 
 // DeleteIssueNoteWithResponse Delete a note
 //
-// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+// Deletes a note on an issue, or on a rule and group. Only its author and administrators can do this. The audit log
+// records who wrote the note and who deleted it, but not its text.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21595,7 +21672,7 @@ func (c *ClientWithResponses) DeleteIssueNoteWithResponse(ctx context.Context, i
 
 // ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 //
-// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21610,7 +21687,7 @@ func (c *ClientWithResponses) ReadAlertsWithBodyWithResponse(ctx context.Context
 
 // ReadAlertsWithResponse Mark alerts as read, or as unread
 //
-// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+// For the caller only. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21625,7 +21702,7 @@ func (c *ClientWithResponses) ReadAlertsWithResponse(ctx context.Context, body R
 
 // ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 //
-// Works like acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21640,7 +21717,7 @@ func (c *ClientWithResponses) ResolveAlertsWithBodyWithResponse(ctx context.Cont
 
 // ResolveAlertsWithResponse Resolve many alerts at once
 //
-// Works like acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many alerts. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21668,7 +21745,8 @@ func (c *ClientWithResponses) GetAlertWithResponse(ctx context.Context, id ID, r
 
 // AcknowledgeAlertWithResponse Acknowledge an alert
 //
-// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
+// An acknowledged alert keeps its first acknowledgement. Resolved and pending alerts cannot be acknowledged: the
+// response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21683,10 +21761,9 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 
 // AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-// 409, and nothing
-// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-// assigned: 409.
+// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+// resolved alerts cannot be assigned: the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21701,10 +21778,9 @@ func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Contex
 
 // AssignAlertWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-// 409, and nothing
-// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-// assigned: 409.
+// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+// resolved alerts cannot be assigned: the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21720,7 +21796,7 @@ func (c *ClientWithResponses) AssignAlertWithResponse(ctx context.Context, id ID
 // ListAlertNotesWithResponse List the notes of an alert, newest first
 //
 // For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
-// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+// group, which all alerts of that rule about that group share. An alert about Tocsin itself has none.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21735,10 +21811,11 @@ func (c *ClientWithResponses) ListAlertNotesWithResponse(ctx context.Context, id
 
 // CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
 //
-// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// /alerts/issue/notes/{id}`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21753,10 +21830,11 @@ func (c *ClientWithResponses) CreateAlertNoteWithBodyWithResponse(ctx context.Co
 
 // CreateAlertNoteWithResponse Write a note on what an alert is about
 //
-// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// /alerts/issue/notes/{id}`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21784,7 +21862,7 @@ func (c *ClientWithResponses) ListAlertNotificationsWithResponse(ctx context.Con
 
 // ResolveAlertWithResponse Resolve an alert
 //
-// A resolved alert stays as it is, with who was first.
+// A resolved alert keeps its first resolution. Pending alerts cannot be resolved: the response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21797,12 +21875,12 @@ func (c *ClientWithResponses) ResolveAlertWithResponse(ctx context.Context, id I
 	return ParseResolveAlertResponse(rsp)
 }
 
-// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+// SnoozeAlertWithBodyWithResponse Snooze an alert until a given time
 //
-// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-// cannot be snoozed: 409.
+// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+// resolved alerts cannot be snoozed: the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21815,12 +21893,12 @@ func (c *ClientWithResponses) SnoozeAlertWithBodyWithResponse(ctx context.Contex
 	return ParseSnoozeAlertResponse(rsp)
 }
 
-// SnoozeAlertWithResponse Snooze an alert until an instant
+// SnoozeAlertWithResponse Snooze an alert until a given time
 //
-// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-// cannot be snoozed: 409.
+// At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+// unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+// until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+// resolved alerts cannot be snoozed: the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21835,7 +21913,7 @@ func (c *ClientWithResponses) SnoozeAlertWithResponse(ctx context.Context, id ID
 
 // UnsnoozeAlertWithResponse Cancel the snooze of an alert
 //
-// No message follows. An alert that is not snoozed stays as it is.
+// No message is sent. An alert that is not snoozed stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21848,7 +21926,7 @@ func (c *ClientWithResponses) UnsnoozeAlertWithResponse(ctx context.Context, id 
 	return ParseUnsnoozeAlertResponse(rsp)
 }
 
-// GetUsualDurationWithResponse How long exchanges like an alert's usually take
+// GetUsualDurationWithResponse Read how long exchanges like an alert's usually take
 //
 // From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 // started within 24 hours before the alert's exchange.
@@ -21864,7 +21942,7 @@ func (c *ClientWithResponses) GetUsualDurationWithResponse(ctx context.Context, 
 	return ParseGetUsualDurationResponse(rsp)
 }
 
-// ListAuditWithResponse List what was changed, newest first
+// ListAuditWithResponse List changes, newest first
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21879,9 +21957,9 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // ListEncryptionKeysWithResponse List the encryption keys
 //
-// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
-// those that
-// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
+// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+// over all tenants.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21896,12 +21974,12 @@ func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context
 
 // StreamEventsWithResponse Follow the inbox by server-sent events
 //
-// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
-// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
-// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
-// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
-// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
-// stream may end at any time: connect again.
+// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
+// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
+// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
+// if the connection is open. The stream may end at any time: connect again.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21916,8 +21994,8 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 
 // SearchExchangesWithResponse Search exchanges, newest first
 //
-// Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
-// without `errorStack`.
+// Only exchanges that have ended. Different filters are combined with AND, repeated ones with OR. Exchanges are
+// returned without `errorStack`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21932,8 +22010,8 @@ func (c *ClientWithResponses) SearchExchangesWithResponse(ctx context.Context, p
 
 // ExplainExchangeWithResponse Explain an exchange
 //
-// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
-// condition the exchange does not meet come last, each sorted by name.
+// Says for each rule why it raised an alert about the exchange, or why it did not. Rules with an alert come first,
+// rules whose condition the exchange does not meet come last; within these, rules are sorted by name.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21948,7 +22026,7 @@ func (c *ClientWithResponses) ExplainExchangeWithResponse(ctx context.Context, p
 
 // ListExchangeFacetsWithResponse List the values that occur in a field
 //
-// The most frequent first, as suggestions for an editor. For attributes, the keys.
+// The most frequent values first, as suggestions for an editor. For `attribute`, the keys of attributes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21961,7 +22039,7 @@ func (c *ClientWithResponses) ListExchangeFacetsWithResponse(ctx context.Context
 	return ParseListExchangeFacetsResponse(rsp)
 }
 
-// GetMeWithResponse Read the caller
+// GetMeWithResponse Read who the caller is
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21976,8 +22054,8 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors 
 
 // ChangePasswordWithBodyWithResponse Change the caller's password
 //
-// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-// for people who sign in at a provider, unless an administrator has set a password.
+// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21992,8 +22070,8 @@ func (c *ClientWithResponses) ChangePasswordWithBodyWithResponse(ctx context.Con
 
 // ChangePasswordWithResponse Change the caller's password
 //
-// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-// for people who sign in at a provider, unless an administrator has set a password.
+// Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+// 409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22023,8 +22101,8 @@ func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context,
 
 // CountNotificationsWithResponse Count messages by status
 //
-// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
-// those among the newest 20,000 messages.
+// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
+// and `suppressed` count only the newest 20,000 messages.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22037,10 +22115,11 @@ func (c *ClientWithResponses) CountNotificationsWithResponse(ctx context.Context
 	return ParseCountNotificationsResponse(rsp)
 }
 
-// DiscardNotificationsWithBodyWithResponse Discard many
+// DiscardNotificationsWithBodyWithResponse Discard many notifications
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+// attempted stay as they are.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22053,10 +22132,11 @@ func (c *ClientWithResponses) DiscardNotificationsWithBodyWithResponse(ctx conte
 	return ParseDiscardNotificationsResponse(rsp)
 }
 
-// DiscardNotificationsWithResponse Discard many
+// DiscardNotificationsWithResponse Discard many notifications
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+// Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+// transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+// attempted stay as they are.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22069,11 +22149,12 @@ func (c *ClientWithResponses) DiscardNotificationsWithResponse(ctx context.Conte
 	return ParseDiscardNotificationsResponse(rsp)
 }
 
-// RetryNotificationsWithBodyWithResponse Send many again
+// RetryNotificationsWithBodyWithResponse Send many notifications again
 //
-// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-// again one by one. Repeating the call does not change messages that are already due.
+// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+// already due.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22086,11 +22167,12 @@ func (c *ClientWithResponses) RetryNotificationsWithBodyWithResponse(ctx context
 	return ParseRetryNotificationsResponse(rsp)
 }
 
-// RetryNotificationsWithResponse Send many again
+// RetryNotificationsWithResponse Send many notifications again
 //
-// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-// again one by one. Repeating the call does not change messages that are already due.
+// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+// already due.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22118,8 +22200,8 @@ func (c *ClientWithResponses) GetNotificationWithResponse(ctx context.Context, i
 
 // DiscardNotificationWithResponse Discard a notification
 //
-// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
-// A message that was delivered, and one that is being attempted, are a conflict.
+// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. The notification can be
+// sent again later. If the message was delivered or is being attempted, the response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22134,12 +22216,12 @@ func (c *ClientWithResponses) DiscardNotificationWithResponse(ctx context.Contex
 
 // RetryNotificationWithResponse Send a notification again
 //
-// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
-// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
-// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+// Makes the notification due immediately, with a new schedule and a new `webhook-id`, so that the receiver does not
+// treat it as a duplicate. The count of attempts continues. The body is that of the earlier attempts, unless it was
+// refused or a fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 // individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
-// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-// being made, and if the webhook is disabled or deleted.
+// is sent regardless. A notification that is already due stays as it is. While an attempt is being made, and if the
+// webhook is disabled or deleted, the response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22152,10 +22234,11 @@ func (c *ClientWithResponses) RetryNotificationWithResponse(ctx context.Context,
 	return ParseRetryNotificationResponse(rsp)
 }
 
-// ListReceiversWithResponse List the receivers that a webhook can be for
+// ListReceiversWithResponse List the receivers that webhooks can be for
 //
-// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
-// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+// A receiver is a service with its own message format, such as PagerDuty or Teams. The list contains the built-in
+// receivers and those that operators have added (`TOCSIN_RECEIVERS`), sorted by name, each with its inputs and the
+// events that it can be notified of.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22170,8 +22253,8 @@ func (c *ClientWithResponses) ListReceiversWithResponse(ctx context.Context, req
 
 // PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-// or empty are those of the receiver's example. Nothing is sent.
+// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+// are left out or empty are taken from the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22186,8 +22269,8 @@ func (c *ClientWithResponses) PreviewReceiverWithBodyWithResponse(ctx context.Co
 
 // PreviewReceiverWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-// or empty are those of the receiver's example. Nothing is sent.
+// One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+// are left out or empty are taken from the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22202,7 +22285,7 @@ func (c *ClientWithResponses) PreviewReceiverWithResponse(ctx context.Context, r
 
 // CancelReplayWithResponse Cancel a replay
 //
-// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
+// Alerts that the replay has raised stay, and its digests are sent. A replay that has ended stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22215,7 +22298,7 @@ func (c *ClientWithResponses) CancelReplayWithResponse(ctx context.Context, id I
 	return ParseCancelReplayResponse(rsp)
 }
 
-// ListReplicasWithResponse List the processes that run
+// ListReplicasWithResponse List the replicas
 //
 // In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 //
@@ -22247,8 +22330,8 @@ func (c *ClientWithResponses) GetRoutingPolicyWithResponse(ctx context.Context, 
 
 // UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
 //
-// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22263,8 +22346,8 @@ func (c *ClientWithResponses) UpdateRoutingPolicyWithBodyWithResponse(ctx contex
 
 // UpdateRoutingPolicyWithResponse Edit the routing policy
 //
-// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+// their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22322,7 +22405,7 @@ func (c *ClientWithResponses) ListRulesWithResponse(ctx context.Context, params 
 
 // CreateRuleWithBodyWithResponse Create a rule
 //
-// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22337,7 +22420,7 @@ func (c *ClientWithResponses) CreateRuleWithBodyWithResponse(ctx context.Context
 
 // CreateRuleWithResponse Create a rule
 //
-// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+// The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22353,11 +22436,11 @@ func (c *ClientWithResponses) CreateRuleWithResponse(ctx context.Context, body C
 // ApplyRulesWithBodyWithResponse Apply a document of rules
 //
 // Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22373,11 +22456,11 @@ func (c *ClientWithResponses) ApplyRulesWithBodyWithResponse(ctx context.Context
 // ApplyRulesWithResponse Apply a document of rules
 //
 // Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+// by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+// deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+// read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+// wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+// in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22393,8 +22476,8 @@ func (c *ClientWithResponses) ApplyRulesWithResponse(ctx context.Context, body A
 // ExportRulesWithResponse Export all rules as a document
 //
 // Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
-// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
-// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
+// document that `POST /rules/apply` accepts, in this or another installation. Applied where it was exported, it
+// changes nothing. While a rule cannot be read (`unreadable`), the response is 409 and names the rule.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22409,8 +22492,8 @@ func (c *ClientWithResponses) ExportRulesWithResponse(ctx context.Context, reqEd
 
 // ListRuleNamesWithResponse List the names of all rules
 //
-// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
-// to by their ids. It has about a tenth of the size of the definitions.
+// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
+// that other objects refer to by id. The response is about a tenth of the size of the definitions.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22425,9 +22508,8 @@ func (c *ClientWithResponses) ListRuleNamesWithResponse(ctx context.Context, req
 
 // PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 //
-// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-// beginning.
-// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22442,9 +22524,8 @@ func (c *ClientWithResponses) PreviewRuleDefinitionWithBodyWithResponse(ctx cont
 
 // PreviewRuleDefinitionWithResponse Show what a definition would have raised
 //
-// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-// beginning.
-// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+// that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22459,7 +22540,7 @@ func (c *ClientWithResponses) PreviewRuleDefinitionWithResponse(ctx context.Cont
 
 // DeleteRuleWithResponse Delete a rule
 //
-// The rule raises no more alerts.
+// The rule raises no more alerts. Its existing alerts stay.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22487,10 +22568,9 @@ func (c *ClientWithResponses) GetRuleWithResponse(ctx context.Context, id ID, re
 
 // UpdateRuleWithBodyWithResponse Replace a rule's definition
 //
-// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-// Without `If-Match` the answer is 428, with the tag of an older
-// version 412.
+// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22505,10 +22585,9 @@ func (c *ClientWithResponses) UpdateRuleWithBodyWithResponse(ctx context.Context
 
 // UpdateRuleWithResponse Replace a rule's definition
 //
-// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-// Without `If-Match` the answer is 428, with the tag of an older
-// version 412.
+// Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+// they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+// that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22569,7 +22648,8 @@ func (c *ClientWithResponses) DuplicateRuleWithResponse(ctx context.Context, id 
 
 // EnableRuleWithResponse Enable a rule
 //
-// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+// The rule evaluates exchanges that end afterwards. Exchanges that ended while it was disabled raise no alerts. An
+// enabled rule stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22582,9 +22662,9 @@ func (c *ClientWithResponses) EnableRuleWithResponse(ctx context.Context, id ID,
 	return ParseEnableRuleResponse(rsp)
 }
 
-// ListRuleHistoryWithResponse List what was changed about a rule, newest first
+// ListRuleHistoryWithResponse List the changes of a rule, newest first
 //
-// Goes back as far as the audit log.
+// The list goes back as far as the audit log.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22615,8 +22695,8 @@ func (c *ClientWithResponses) PreviewRuleWithResponse(ctx context.Context, id ID
 // PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 //
 // Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-// if they are about one group and fire within one window. Nothing is stored.
+// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22632,8 +22712,8 @@ func (c *ClientWithResponses) PreviewRuleEditWithBodyWithResponse(ctx context.Co
 // PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 //
 // Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-// if they are about one group and fire within one window. Nothing is stored.
+// the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+// of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22648,10 +22728,11 @@ func (c *ClientWithResponses) PreviewRuleEditWithResponse(ctx context.Context, i
 
 // ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
 //
-// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
-// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
-// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
+// Asks ClickHouse for every exchange that matches and ended within the given hours before the rule's cursor, except
+// for a margin in which exchanges may still become visible, and asks Postgres whether each has its alert. Exchanges
+// that have only just become visible may be reported as missing; in that case, ask again. For a window rule, it
+// measures the windows of its alerts again, and looks for times in which the threshold was certainly reached and no
+// alert was open.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22666,7 +22747,7 @@ func (c *ClientWithResponses) ReconcileRuleWithResponse(ctx context.Context, id 
 
 // ListReplaysWithResponse List the replays of a rule
 //
-// The newest 20, the newest first.
+// The latest 20, newest first.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22682,14 +22763,13 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 // StartReplayWithBodyWithResponse Replay a rule over a past range
 //
 // Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-// rule
-// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-// disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+// before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22705,14 +22785,13 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 // StartReplayWithResponse Replay a rule over a past range
 //
 // Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-// rule
-// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-// disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+// rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+// twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+// replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+// changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+// running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+// routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+// before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22762,7 +22841,7 @@ func (c *ClientWithResponses) PreviewReplayWithResponse(ctx context.Context, id 
 // RetryRuleWithResponse Evaluate a rule at once
 //
 // Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
-// fails again, operators are notified again. A disabled rule is a conflict.
+// fails again, operators are notified again. If the rule is disabled, the response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22778,7 +22857,7 @@ func (c *ClientWithResponses) RetryRuleWithResponse(ctx context.Context, id ID, 
 // TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 //
 // Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-// raised, and nothing is recorded. A rule without webhooks is a conflict.
+// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22794,7 +22873,7 @@ func (c *ClientWithResponses) TestRuleWithBodyWithResponse(ctx context.Context, 
 // TestRuleWithResponse Send a test notification to a rule's webhooks
 //
 // Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-// raised, and nothing is recorded. A rule without webhooks is a conflict.
+// raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22837,8 +22916,8 @@ func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, reqEdi
 
 // CreateSessionWithBodyWithResponse Sign in with a password
 //
-// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22853,8 +22932,8 @@ func (c *ClientWithResponses) CreateSessionWithBodyWithResponse(ctx context.Cont
 
 // CreateSessionWithResponse Sign in with a password
 //
-// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+// 401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22869,10 +22948,10 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 
 // BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-// invalid
-// one 401. If somebody is signed in with the browser, the session stays: 409.
+// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// stays, and the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22887,10 +22966,10 @@ func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Conte
 
 // BeginDisplayWithResponse Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-// invalid
-// one 401. If somebody is signed in with the browser, the session stays: 409.
+// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22935,7 +23014,7 @@ func (c *ClientWithResponses) RedeemLinkWithResponse(ctx context.Context, body R
 
 // SetUpWithBodyWithResponse Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22950,7 +23029,7 @@ func (c *ClientWithResponses) SetUpWithBodyWithResponse(ctx context.Context, con
 
 // SetUpWithResponse Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+// Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22965,7 +23044,7 @@ func (c *ClientWithResponses) SetUpWithResponse(ctx context.Context, body SetUpJ
 
 // ListSilencesWithResponse List silences, newest first
 //
-// Silences that are active or upcoming are one page of at most 500.
+// Active and upcoming silences are returned as one page of at most 500.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22980,9 +23059,8 @@ func (c *ClientWithResponses) ListSilencesWithResponse(ctx context.Context, para
 
 // CreateSilenceWithBodyWithResponse Create a silence
 //
-// It starts now at the earliest. Every message that is written from then on about a matching alert is
-// `SUPPRESSED`.
-// Messages that are already waiting are sent.
+// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22997,9 +23075,8 @@ func (c *ClientWithResponses) CreateSilenceWithBodyWithResponse(ctx context.Cont
 
 // CreateSilenceWithResponse Create a silence
 //
-// It starts now at the earliest. Every message that is written from then on about a matching alert is
-// `SUPPRESSED`.
-// Messages that are already waiting are sent.
+// The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+// in force is `SUPPRESSED`. Messages that are already waiting are sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23059,8 +23136,9 @@ func (c *ClientWithResponses) GetSilenceWithResponse(ctx context.Context, id ID,
 
 // UpdateSilenceWithBodyWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23075,8 +23153,9 @@ func (c *ClientWithResponses) UpdateSilenceWithBodyWithResponse(ctx context.Cont
 
 // UpdateSilenceWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+// started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23091,7 +23170,7 @@ func (c *ClientWithResponses) UpdateSilenceWithResponse(ctx context.Context, id 
 
 // EndSilenceWithResponse End a silence early
 //
-// What it has suppressed stays suppressed. A silence that is over stays as it is.
+// Messages that it has suppressed stay suppressed. A silence that is over stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23106,9 +23185,9 @@ func (c *ClientWithResponses) EndSilenceWithResponse(ctx context.Context, id ID,
 
 // GetStatusWithResponse Read the state of the system
 //
-// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
-// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
-// everybody what is missing.
+// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
+// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
+// `/readyz` shows everybody what is missing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23155,7 +23234,7 @@ func (c *ClientWithResponses) GetTeamsWithResponse(ctx context.Context, reqEdito
 
 // UpdateTeamsWithBodyWithResponse Edit the teams
 //
-// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23170,7 +23249,7 @@ func (c *ClientWithResponses) UpdateTeamsWithBodyWithResponse(ctx context.Contex
 
 // UpdateTeamsWithResponse Edit the teams
 //
-// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23186,7 +23265,7 @@ func (c *ClientWithResponses) UpdateTeamsWithResponse(ctx context.Context, param
 // PreviewTemplatesWithBodyWithResponse Preview a message from templates
 //
 // Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-// get, with its secrets masked. Nothing is sent.
+// receive, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23202,7 +23281,7 @@ func (c *ClientWithResponses) PreviewTemplatesWithBodyWithResponse(ctx context.C
 // PreviewTemplatesWithResponse Preview a message from templates
 //
 // Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-// get, with its secrets masked. Nothing is sent.
+// receive, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23230,7 +23309,7 @@ func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, params
 
 // CreateTokenWithBodyWithResponse Create a token
 //
-// Its role must not be higher than the caller's. The secret is only in this answer.
+// The role of the token must not be higher than the caller's. The secret is in this response only.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23245,7 +23324,7 @@ func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Contex
 
 // CreateTokenWithResponse Create a token
 //
-// Its role must not be higher than the caller's. The secret is only in this answer.
+// The role of the token must not be higher than the caller's. The secret is in this response only.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23316,7 +23395,8 @@ func (c *ClientWithResponses) CreateUserWithResponse(ctx context.Context, body C
 
 // DeleteUserWithResponse Delete a user
 //
-// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
+// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: the
+// response is 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23344,8 +23424,8 @@ func (c *ClientWithResponses) GetUserWithResponse(ctx context.Context, id ID, re
 
 // UpdateUserWithBodyWithResponse Change a user
 //
-// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-// Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23360,8 +23440,8 @@ func (c *ClientWithResponses) UpdateUserWithBodyWithResponse(ctx context.Context
 
 // UpdateUserWithResponse Change a user
 //
-// Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-// Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+// role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23374,9 +23454,9 @@ func (c *ClientWithResponses) UpdateUserWithResponse(ctx context.Context, id ID,
 	return ParseUpdateUserResponse(rsp)
 }
 
-// CreateUserLinkWithResponse Create a link with which a user can sign in once
+// CreateUserLinkWithResponse Create a one-time link with which a user can sign in
 //
-// It is shown only in this answer, and is valid for a day, or until the user's password is set.
+// The link is in this response only. It is valid for a day, or until the user's password is set.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23391,7 +23471,7 @@ func (c *ClientWithResponses) CreateUserLinkWithResponse(ctx context.Context, id
 
 // SetUserPasswordWithBodyWithResponse Set a user's password
 //
-// Ends every session of the user.
+// Ends all sessions of the user.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23406,7 +23486,7 @@ func (c *ClientWithResponses) SetUserPasswordWithBodyWithResponse(ctx context.Co
 
 // SetUserPasswordWithResponse Set a user's password
 //
-// Ends every session of the user.
+// Ends all sessions of the user.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23436,7 +23516,7 @@ func (c *ClientWithResponses) ListViewsWithResponse(ctx context.Context, reqEdit
 
 // SaveViewWithBodyWithResponse Save a view
 //
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23451,7 +23531,7 @@ func (c *ClientWithResponses) SaveViewWithBodyWithResponse(ctx context.Context, 
 
 // SaveViewWithResponse Save a view
 //
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+// Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23466,7 +23546,7 @@ func (c *ClientWithResponses) SaveViewWithResponse(ctx context.Context, body Sav
 
 // DeleteViewWithResponse Delete a saved view
 //
-// Only its owner can do this and, if it is shared, administrators.
+// Only the owner can delete a view. Administrators can also delete shared views.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23520,8 +23600,8 @@ func (c *ClientWithResponses) CreateWebhookWithResponse(ctx context.Context, bod
 
 // DeleteWebhookWithResponse Delete a webhook
 //
-// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
-// or exhausted are discarded.
+// While rules or the routing policy use the webhook, the response is 409 and names them. Messages to the webhook
+// that are waiting, were refused, or are exhausted are discarded.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23549,9 +23629,10 @@ func (c *ClientWithResponses) GetWebhookWithResponse(ctx context.Context, id ID,
 
 // UpdateWebhookWithBodyWithResponse Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23566,9 +23647,10 @@ func (c *ClientWithResponses) UpdateWebhookWithBodyWithResponse(ctx context.Cont
 
 // UpdateWebhookWithResponse Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23583,8 +23665,8 @@ func (c *ClientWithResponses) UpdateWebhookWithResponse(ctx context.Context, id 
 
 // GetWebhookActivityWithResponse Read the deliveries to a webhook in the last 24 hours
 //
-// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
-// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
+// Attempts to send messages that were created in that time, grouped by the hour in which the attempts began. The
+// newest 50,000 messages of the tenant are examined; if there are more, `complete` is false.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23645,8 +23727,8 @@ func (c *ClientWithResponses) RetireWebhookSecretWithResponse(ctx context.Contex
 
 // RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 //
-// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// with the new secret and with the former one, so that the receiver can change at any time.
+// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+// the new secret and the former one, so that the receiver can switch at any time.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23661,8 +23743,8 @@ func (c *ClientWithResponses) RotateWebhookSecretWithBodyWithResponse(ctx contex
 
 // RotateWebhookSecretWithResponse Replace the signing secret
 //
-// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// with the new secret and with the former one, so that the receiver can change at any time.
+// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+// the new secret and the former one, so that the receiver can switch at any time.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23678,8 +23760,8 @@ func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Contex
 // TestWebhookWithResponse Send a test message
 //
 // Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
-// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
-// tested, too.
+// layout or template, signature, network restrictions and timeout. It is neither retried nor recorded. A disabled
+// webhook can be tested as well.
 //
 // Returns a wrapper object for the known response body format(s).
 //

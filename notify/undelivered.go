@@ -23,7 +23,7 @@ func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
 	case "", Delivered:
 		what = "The message to " + u.Webhook + " was not delivered at first, and has been sent again since"
 	case Failed:
-		what = "The webhook " + u.Webhook + " refuses the message"
+		what = "The receiver of " + u.Webhook + " refused the message"
 	case Exhausted:
 		what = "All attempts to deliver the message to " + u.Webhook + " have failed"
 	case Pending, Retrying, Discarded, Suppressed:

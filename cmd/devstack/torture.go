@@ -84,7 +84,7 @@ func (c tortureCommand) Run(ctx context.Context) error {
 		ClickHouse: os.Getenv(stack.ChDBVariable), PostgresBin: os.Getenv(stack.PostgresBinVariable),
 	}
 	if c.Verbose {
-		options.Tell = os.Stderr
+		options.Log = os.Stderr
 	}
 	kept := c.Keep
 	for _, form := range forms {

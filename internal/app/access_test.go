@@ -127,14 +127,14 @@ func (s said) text(field string) string { text, _ := s.body[field].(string); ret
 // signIn signs in with a password.
 func (c *caller) signIn(email, password string) *caller {
 	c.t.Helper()
-	if answered := c.patient(http.MethodPost, "/session", map[string]any{"email": email, "password": password}); answered.status != http.StatusOK {
+	if answered := c.retried(http.MethodPost, "/session", map[string]any{"email": email, "password": password}); answered.status != http.StatusOK {
 		c.t.Fatalf("POST /session: %d, want 200: %v", answered.status, answered.body)
 	}
 	return c
 }
 
-// patient makes a request again as long as a busy machine has no time for it, or for the ones before.
-func (c *caller) patient(method, path string, body any) said {
+// retried makes a request again as long as a busy machine has no time for it, or for the ones before.
+func (c *caller) retried(method, path string, body any) said {
 	for deadline := time.Now().Add(waitLimit); ; <-time.After(time.Second) {
 		answered := c.do(method, path, body)
 		if s := answered.status; s != http.StatusServiceUnavailable && s != http.StatusTooManyRequests || time.Now().After(deadline) {
@@ -334,7 +334,7 @@ func TestTheFirstAdministratorIsMadeOnce(t *testing.T) {
 	for i := range 8 {
 		each := newCaller(t, []string{base, other}[i%2])
 		go func() {
-			results <- each.patient(http.MethodPost, "/setup", form(strings.ToUpper(codes[i%2]))).status
+			results <- each.retried(http.MethodPost, "/setup", form(strings.ToUpper(codes[i%2]))).status
 		}()
 	}
 	count := map[int]int{}

@@ -151,8 +151,8 @@ func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
 	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
 }
 
-// TestProbeOfTheDeadLapses claims a probe and never settles it, like a replica that was killed.
-func TestProbeOfTheDeadLapses(t *testing.T) {
+// TestLeaseOfADeadProbeExpires claims a probe and never settles it, like a replica that was killed.
+func TestLeaseOfADeadProbeExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.open(12)
@@ -167,7 +167,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	}
 	dead := probes[0]
 	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others are due before it
-	w.until("the probe lapses, and another one goes out", func() bool {
+	w.until("the lease of the probe expires, and another one is sent", func() bool {
 		w.deliver()
 		return len(w.receiver.received()) > 8
 	})

@@ -87,7 +87,7 @@ func (w *world) jiraSender() (notify.Sender, notify.Renderer) {
 // continues, whether its lease has expired or was released.
 func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
-	for name, settings := range map[string][]string{"lapsed": {"TOCSIN_LEASE=2s", "TOCSIN_HEARTBEAT_INTERVAL=5s", "TOCSIN_DEAD_AFTER=1m"}, "released": brisk()} {
+	for name, settings := range map[string][]string{"expired": {"TOCSIN_LEASE=2s", "TOCSIN_HEARTBEAT_INTERVAL=5s", "TOCSIN_DEAD_AFTER=1m"}, "released": brisk()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -230,7 +230,7 @@ func TestPercentileFiresAndClears(t *testing.T) {
 
 // A step with a message to a deleted webhook is not made, and is made once the rule has no such
 // webhook any more.
-func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
+func TestCountNotifiesNoDeletedWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})

@@ -87,7 +87,7 @@ func TestMessagesAreCountedAndSearched(t *testing.T) {
 	}
 	title := w.column(`select title from alert where execution_id = 'd'`)[0]
 	if n := found(title); n != 1 {
-		t.Errorf("%d messages tell of %q", n, title)
+		t.Errorf("%d messages report %q", n, title)
 	}
 	if n := found("b"); n < 1 {
 		t.Error("an execution id finds nothing")

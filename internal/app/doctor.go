@@ -32,9 +32,9 @@ const (
 
 // Doctor checks everything that a replica with these options needs: settings, databases, schema,
 // clocks, table, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
-// the bus it sends one wake-up without an effect. It passes findings to tell one by one. It reports
+// the bus it sends one wake-up without an effect. It passes findings to report one by one. It reports
 // whether a replica would work.
-func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error) (healthy bool, err error) {
+func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) error) (healthy bool, err error) {
 	d := &examination{Options: o, healthy: true}
 	d.applyDefaults()
 	if err := CheckOptions(o); err != nil {
@@ -55,7 +55,7 @@ func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error)
 	}()
 	for {
 		for _, f := range d.findings {
-			if err := tell(f); err != nil {
+			if err := report(f); err != nil {
 				return false, err
 			}
 		}

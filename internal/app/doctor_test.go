@@ -27,21 +27,21 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// patient is what a doctor checks: real databases, and a receiver on loopback.
-type patient struct {
+// installation is what a doctor checks: real databases, and a receiver on loopback.
+type installation struct {
 	app.Options
 
 	receiver string
 }
 
-func newPatient(t *testing.T) *patient {
+func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	return &patient{
+	return &installation{
 		receiver: "http://" + listener.Addr().String() + "/s3cret",
 		Options: app.Options{
 			PostgresURL: pgtest.URL(t), ClickHouseURL: chtest.New(t).URL, Source: clickhouse.Exchanges(), Logger: slog.New(slog.DiscardHandler),
@@ -52,7 +52,7 @@ func newPatient(t *testing.T) *patient {
 }
 
 // webhook stores a webhook whose secrets are encrypted with a key.
-func (p *patient) webhook(t *testing.T, key, address string) {
+func (p *installation) webhook(t *testing.T, key, address string) {
 	t.Helper()
 	box, err := seal.New(key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *patient) webhook(t *testing.T, key, address string) {
 }
 
 // examined returns the findings as lines "VERDICT about: text → remedy".
-func (p *patient) examined(t *testing.T) (lines string, healthy bool) {
+func (p *installation) examined(t *testing.T) (lines string, healthy bool) {
 	t.Helper()
 	healthy, err := app.Doctor(t.Context(), p.Options, func(f clickhouse.Finding) error {
 		lines += string(f.Verdict) + " " + f.About + ": " + f.Text + " → " + f.Remedy + "\n"
@@ -98,7 +98,7 @@ func want(t *testing.T, lines string, parts ...string) {
 
 func TestDoctorFindsAHealthyReplicaHealthy(t *testing.T) {
 	t.Parallel()
-	p := newPatient(t)
+	p := newInstallation(t)
 	p.webhook(t, p.EncryptionKey, p.receiver)
 	lines, healthy := p.examined(t)
 	if !healthy {
@@ -112,44 +112,44 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 	t.Parallel()
 	other := base64.StdEncoding.EncodeToString([]byte("another key of 32 bytes, long ag"))
 	for name, c := range map[string]struct {
-		change func(t *testing.T, p *patient)
+		change func(t *testing.T, p *installation)
 		want   []string
 		works  bool
 	}{
-		"settings": {func(_ *testing.T, p *patient) { p.EncryptionKey, p.Lease = "s3cret", 1 }, []string{"BROKEN settings: TOCSIN_LEASE", "BROKEN settings: TOCSIN_ENCRYPTION_KEY"}, false},
+		"settings": {func(_ *testing.T, p *installation) { p.EncryptionKey, p.Lease = "s3cret", 1 }, []string{"BROKEN settings: TOCSIN_LEASE", "BROKEN settings: TOCSIN_ENCRYPTION_KEY"}, false},
 		"execution mode": {
-			func(_ *testing.T, p *patient) { p.PostgresURL += "&default_query_exec_mode=exec" },
+			func(_ *testing.T, p *installation) { p.PostgresURL += "&default_query_exec_mode=exec" },
 			[]string{"BROKEN settings: TOCSIN_POSTGRES_URL asks for default_query_exec_mode=exec"},
 			false,
 		},
-		"no Postgres": {func(_ *testing.T, p *patient) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
-		"read-only": {func(_ *testing.T, p *patient) {
+		"no Postgres": {func(_ *testing.T, p *installation) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
+		"read-only": {func(_ *testing.T, p *installation) {
 			p.PostgresURL += "&options=-c%20default_transaction_read_only%3Don"
 		}, []string{"BROKEN postgres: version ", "accepts no writes", "target_session_attrs=read-write"}, false},
-		"an old schema": {func(t *testing.T, p *patient) {
+		"an old schema": {func(t *testing.T, p *installation) {
 			t.Helper()
 			p.exec(t, `delete from goose_db_version where version_id > 20`)
 		}, []string{"BROKEN postgres: the database schema is at version 20", "tocsin migrate"}, false},
-		"asynchronous commits": {func(_ *testing.T, p *patient) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
-		"no ClickHouse":        {func(_ *testing.T, p *patient) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
-		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create it"}, false},
-		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
-		"no bus": {func(_ *testing.T, p *patient) {
+		"asynchronous commits": {func(_ *testing.T, p *installation) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
+		"no ClickHouse":        {func(_ *testing.T, p *installation) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
+		"no table":             {func(_ *testing.T, p *installation) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create it"}, false},
+		"another key":          {func(t *testing.T, p *installation) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
+		"no bus": {func(_ *testing.T, p *installation) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
 		}, []string{"BROKEN wake-up bus: redis", "TOCSIN_BUS_URL"}, false},
-		"a private receiver": {func(t *testing.T, p *patient) {
+		"a private receiver": {func(t *testing.T, p *installation) {
 			t.Helper()
 			p.OutgoingAllow = nil
 			p.webhook(t, p.EncryptionKey, p.receiver)
 		}, []string{"WARN egress: http://127.0.0.1", "TOCSIN_OUTGOING_ALLOW"}, true},
-		"a receiver that is away": {func(t *testing.T, p *patient) {
+		"a receiver that is away": {func(t *testing.T, p *installation) {
 			t.Helper()
 			p.webhook(t, p.EncryptionKey, "http://127.0.0.1:1/")
 		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "let this machine reach it", "TOCSIN_OUTGOING_PROXY"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t)
+			p := newInstallation(t)
 			// No request leaves this machine.
 			p.webhook(t, p.EncryptionKey, p.receiver)
 			if name == "another key" {
@@ -165,7 +165,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 	}
 }
 
-func (p *patient) exec(t *testing.T, statement string) {
+func (p *installation) exec(t *testing.T, statement string) {
 	t.Helper()
 	if _, err := pgtest.Conn(t, p.PostgresURL).Exec(context.WithoutCancel(t.Context()), statement); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestDoctorGoesOutAsDeliveriesDo(t *testing.T) {
 		tunnels.Go(func() { _, _ = io.Copy(to, conn); _ = to.Close() })
 	}))
 	t.Cleanup(func() { proxy.Close(); tunnels.Wait() })
-	p := newPatient(t)
+	p := newInstallation(t)
 	// It resolves to an address at which nothing answers here.
 	p.webhook(t, p.EncryptionKey, "https://example.com/s3cret")
 	p.OutgoingProxy = webhook.Proxy{URL: strings.Replace(proxy.URL, "http://", "http://user:s3cret@", 1), Resolves: true}

@@ -60,7 +60,7 @@ func TestClaimsWriteToNoIndex(t *testing.T) {
 }
 
 // A row whose lease expires is claimed before what became due after it.
-func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
+func TestAnExpiredLeaseKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")

@@ -98,7 +98,7 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	}
 	replicas.Wait()
 	w.wantColumn("ended", `select status || ' ' || count(*) from settlement group by status`, "EXHAUSTED 2500")
-	w.wantColumn("operators", toldOfMessages, "operators 2500")
+	w.wantColumn("operators", reportsOfMessages, "operators 2500")
 }
 
 // TestAHoldOutlivesWhatCannotEnd makes ending messages fail in the database: the pause that a

@@ -423,13 +423,13 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 		audited := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint and actor <> 'tocsin'`, before) // a snooze may end meanwhile
 		if !op.mutates() {
 			if len(audited) > 0 {
-				t.Errorf("%s changes nothing, and the audit log tells %q", op.ID, audited)
+				t.Errorf("%s changes nothing, and the audit log has %q", op.ID, audited)
 			}
 			continue
 		}
 		want := op.ID + " by " + call.actor
 		if !slices.Contains(audited, want) {
-			t.Errorf("the audit log tells %q, want %q", audited, want)
+			t.Errorf("the audit log has %q, want %q", audited, want)
 		}
 	}
 	for _, secret := range []string{"secret-path", "somebody's password", "argon2id", "tcn_", "whsec"} {

@@ -251,7 +251,7 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 			t.Fatal(err)
 		}
 		if completeness := status.Completeness; completeness == nil || completeness.Missing != c.missing || completeness.Rules != c.rules || completeness.WholeSince == nil {
-			t.Errorf("after pass %d the status tells %+v", i, completeness)
+			t.Errorf("after pass %d the status says %+v", i, completeness)
 		}
 		since = got.ReconciledSince
 	}

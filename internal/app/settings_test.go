@@ -58,7 +58,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 				}
 			}
 			if strings.Contains(err.Error(), password) {
-				t.Errorf("%q tells the password", err)
+				t.Errorf("%q contains the password", err)
 			}
 		})
 	}

@@ -71,8 +71,8 @@ func (h *handled) press(c choice) (status int, shown string) {
 	return status, h.slack.lastShown()
 }
 
-// wantTold presses, and checks the text that only the user sees; "" is none.
-func (h *handled) wantTold(c choice, want string) {
+// wantReply presses, and checks the text that only the user sees; "" is none.
+func (h *handled) wantReply(c choice, want string) {
 	h.t.Helper()
 	status, shown := h.press(c)
 	if want != "" {
@@ -94,7 +94,7 @@ const (
 func TestAlertsAreAssignedInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHandled(t)
-	h.wantTold(choice{user: "U1", action: "assign", value: h.alert}, "")
+	h.wantReply(choice{user: "U1", action: "assign", value: h.alert}, "")
 	before := h.column(assignments)
 	if len(before) != 1 || !strings.HasPrefix(before[0], "ann@example.com by ann@example.com ") {
 		t.Fatalf("assigned: %q", before)
@@ -102,17 +102,17 @@ func TestAlertsAreAssignedInSlack(t *testing.T) {
 	h.until("the message says so", func() bool { return strings.Contains(h.slack.shown()[0].says(), "Assigned to *ann@example.com*") })
 
 	// Twice is once. Who has not seen whose it is learns that, and takes it over as soon as the message shows it.
-	h.wantTold(choice{user: "U1", action: "assign", value: h.alert}, "The alert is already assigned to you.")
-	h.wantTold(choice{user: "U2", action: "assign", value: h.alert}, "The alert is assigned to ann@example.com.")
+	h.wantReply(choice{user: "U1", action: "assign", value: h.alert}, "The alert is already assigned to you.")
+	h.wantReply(choice{user: "U2", action: "assign", value: h.alert}, "The alert is assigned to ann@example.com.")
 	h.wantColumn("assignment", assignments, before...)
-	h.wantTold(choice{user: "U2", action: "assign", value: h.alert + " ann@example.com"}, "")
+	h.wantReply(choice{user: "U2", action: "assign", value: h.alert + " ann@example.com"}, "")
 	h.wantColumn("who acted", fromSlack, "ann@example.com ann@example.com", "bo@example.com bo@example.com")
 	h.until("the message names the other one", func() bool { return strings.Contains(h.slack.shown()[0].says(), "Assigned to *bo@example.com*") })
 
-	h.wantTold(choice{user: "U1", action: "resolve", value: h.alert}, "")
-	h.wantTold(choice{user: "U2", action: "resolve", value: h.alert}, "The alert was already resolved by ann@example.com.")
-	h.wantTold(choice{user: "U1", action: "assign", value: h.alert + " bo@example.com"}, "The alert is resolved; a resolved alert cannot be assigned.")
-	h.wantTold(choice{user: "U1", action: "snooze", value: h.alert + " 1h", at: time.Now()}, "The alert is resolved; a resolved alert cannot be snoozed.")
+	h.wantReply(choice{user: "U1", action: "resolve", value: h.alert}, "")
+	h.wantReply(choice{user: "U2", action: "resolve", value: h.alert}, "The alert was already resolved by ann@example.com.")
+	h.wantReply(choice{user: "U1", action: "assign", value: h.alert + " bo@example.com"}, "The alert is resolved; a resolved alert cannot be assigned.")
+	h.wantReply(choice{user: "U1", action: "snooze", value: h.alert + " 1h", at: time.Now()}, "The alert is resolved; a resolved alert cannot be snoozed.")
 }
 
 func TestOfManyWhoTakeAnAlertInSlackOneGetsIt(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	h := newHandled(t)
 	at := time.Now().Add(-2 * time.Second).Truncate(time.Microsecond)
 	snooze := choice{user: "U2", action: "snooze", value: h.alert + " 4h", at: at}
-	h.wantTold(snooze, "")
+	h.wantReply(snooze, "")
 	before := h.column(snoozes)
 	until := h.column(`select (until = $1::timestamptz)::text || ' ' || snoozed_by from alert_snooze`, at.Add(4*time.Hour))
 	if !slices.Equal(until, []string{"true bo@example.com"}) {
@@ -153,14 +153,14 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 		return strings.Contains(h.slack.shown()[0].says(), fmt.Sprintf("Snoozed until <!date^%d^", at.Add(4*time.Hour).Unix()))
 	})
 	// The same choice again is the same snooze.
-	h.wantTold(snooze, "")
+	h.wantReply(snooze, "")
 	h.wantColumn("snooze", snoozes, before...)
 	if got := h.column(fromSlack); len(got) != 1 {
 		t.Errorf("changes: %q", got)
 	}
 
-	h.wantTold(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "")
-	h.wantTold(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "The alert is no longer snoozed.")
+	h.wantReply(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "")
+	h.wantReply(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "The alert is no longer snoozed.")
 	h.until("the message shows no snooze", func() bool { return !strings.Contains(h.slack.shown()[0].says(), "Snoozed") })
 	for name, wrong := range map[string]choice{
 		"long ago": {value: h.alert + " 1h", at: at.Add(-6 * time.Minute)}, "from the future": {value: h.alert + " 1h", at: at.Add(6 * time.Minute)},
@@ -171,7 +171,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 			t.Errorf("%s: %d, shown %q", name, status, shown)
 		}
 	}
-	h.wantTold(choice{user: "U1", action: "snooze", value: h.alert + " 2000h", at: at}, "The snooze is not valid: until: Must be in the future, at most 30 days ahead.")
+	h.wantReply(choice{user: "U1", action: "snooze", value: h.alert + " 2000h", at: at}, "The snooze is not valid: until: Must be in the future, at most 30 days ahead.")
 	h.wantColumn("snoozes", snoozes)
 }
 
@@ -193,7 +193,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	} {
 		for _, c := range everything {
 			c.user = user
-			h.wantTold(c, want)
+			h.wantReply(c, want)
 		}
 	}
 	for user, want := range map[string]string{
@@ -202,7 +202,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 		"U7": "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. It needs the scopes users:read and " +
 			"users:read.email, and you must be a full member of the workspace. Nothing was done.",
 	} {
-		h.wantTold(choice{user: user, action: "assign", value: h.alert}, want)
+		h.wantReply(choice{user: user, action: "assign", value: h.alert}, want)
 	}
 	// If no text can be shown to the user, Slack marks the press as failed.
 	h.slack.misbehave(refuses("chat.postEphemeral", "fatal_error"))
@@ -216,9 +216,9 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	}
 	// A Slack user that Tocsin does not know acts under the name in Slack, with the rights of
 	// everybody in the channel.
-	h.wantTold(choice{user: "U6", action: "acknowledge", value: h.alert}, "")
+	h.wantReply(choice{user: "U6", action: "acknowledge", value: h.alert}, "")
 	h.wantColumn("the alert", handlings, "ACKNOWLEDGED slack:name-of-U6 - 0")
-	h.wantTold(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin.")
+	h.wantReply(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin.")
 }
 
 // TestHandlingIsShownByMessagesThatArePostedLater assigns an alert while its message is on the way.

@@ -587,8 +587,8 @@ func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 	}
 }
 
-// TestBulkOwesABoundedNumberOfUpdates acknowledges more than Slack could show.
-func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
+// TestBulkQueuesABoundedNumberOfUpdates acknowledges more than Slack could show.
+func TestBulkQueuesABoundedNumberOfUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
 	w.raiseFor(w.hook, "a")
@@ -777,7 +777,7 @@ func TestPressesThatAreRefused(t *testing.T) {
 				t.Errorf("shown %q, want %q", got, shown)
 			}
 			if c.want == http.StatusUnauthorized && strings.Contains(body, "detail") {
-				t.Errorf("the answer tells why: %s", body)
+				t.Errorf("the answer says why: %s", body)
 			}
 		})
 	}

@@ -106,7 +106,7 @@ func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 		where s.reason = 'FIRED' order by 1`, "DELIVERED a", "DELIVERED b", "DELIVERED d", "DELIVERED live", "FAILED c")
 	w.wantColumn("the attempt", `select verdict || ' ' || (error like 'Not sent: %resolved_at%')::text
 		from attempt_history join notification using (notification_id) where verdict <> 'DELIVERED' and reason = 'FIRED'`, "NOT_MADE true")
-	w.wantColumn("operators", toldOfMessages, "operators 1")
+	w.wantColumn("operators", reportsOfMessages, "operators 1")
 }
 
 // TestABrokenSchemaEndsNoMessage drops a column that every claim reads: no message ends.

@@ -18,9 +18,9 @@ import (
 
 // Queries for what operators are notified of.
 const (
-	toldOfMessages = `select w.name || ' ' || count(*) from notification n join webhook w using (webhook_id)
+	reportsOfMessages = `select w.name || ' ' || count(*) from notification n join webhook w using (webhook_id)
 		where n.reason = 'UNDELIVERED' group by w.name`
-	toldOfWebhooks = `select n.reason || ' ' || w.name from notification n join webhook w using (webhook_id)
+	reportsOfWebhooks = `select n.reason || ' ' || w.name from notification n join webhook w using (webhook_id)
 		where n.reason in ('WEBHOOK_OFF', 'WEBHOOK_FAILING') order by n.created_at`
 )
 
@@ -34,7 +34,7 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 		want     notify.Status
 		expected string
 	}{
-		"refused":   {http.StatusBadRequest, 0, notify.Failed, "The webhook ops refuses the message: The receiver answered 400 Bad Request"},
+		"refused":   {http.StatusBadRequest, 0, notify.Failed, "The receiver of ops refused the message: The receiver answered 400 Bad Request"},
 		"exhausted": {http.StatusNotFound, 5, notify.Exhausted, "All attempts to deliver the message to ops have failed: The receiver answered 404 Not Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,10 +47,10 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 			w.exec(`update outbox set counted = $1`, c.counted)
 			w.deliver()
 			w.wantColumn("statuses of messages", `select status || ' ' || count(*) from notification_status where reason = 'FIRED' group by status`, string(c.want)+" 2")
-			w.wantColumn("operators", toldOfMessages, "operators 2")
+			w.wantColumn("operators", reportsOfMessages, "operators 2")
 			// Settling what is settled again, and another failure, cause no further notification.
 			w.deliver()
-			w.wantColumn("operators, after they could not be reached", toldOfMessages, "operators 2")
+			w.wantColumn("operators, after they could not be reached", reportsOfMessages, "operators 2")
 			var mu sync.Mutex
 			var bodies []string
 			w.receiver.tap = func(b []byte) { mu.Lock(); bodies = append(bodies, string(b)); mu.Unlock() }
@@ -90,11 +90,11 @@ func TestOpenBreakerIsAnnouncedOnce(t *testing.T) {
 		replicas.Wait()
 	}
 	look()
-	w.wantColumn("within ten minutes", toldOfWebhooks)
+	w.wantColumn("within ten minutes", reportsOfWebhooks)
 	w.exec(`update webhook_state set opened_at = now() - interval '11 min' where opened_at is not null`)
 	look()
 	look()
-	w.wantColumn("after ten minutes", toldOfWebhooks, "WEBHOOK_FAILING operators")
+	w.wantColumn("after ten minutes", reportsOfWebhooks, "WEBHOOK_FAILING operators")
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 	w.receiver.respond(nil)
 	w.pauseIsOver()
@@ -105,7 +105,7 @@ func TestOpenBreakerIsAnnouncedOnce(t *testing.T) {
 	w.exec(`update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 min' where webhook_id = $1`, hook)
 	w.raiseFor(hook, "next")
 	look()
-	w.wantColumn("the next time", toldOfWebhooks, "WEBHOOK_FAILING operators", "WEBHOOK_FAILING operators")
+	w.wantColumn("the next time", reportsOfWebhooks, "WEBHOOK_FAILING operators", "WEBHOOK_FAILING operators")
 }
 
 // TestAFailureToNotifyKeepsNoOtherWaiting makes the alert about one of three failing webhooks fail
@@ -143,7 +143,7 @@ func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	w.raiseFor(w.webhook("ops"), "a")
 	w.operators()
 	w.deliver()
-	w.wantColumn("operators", toldOfMessages, "operators 1")
+	w.wantColumn("operators", reportsOfMessages, "operators 1")
 	if err := w.retry(w.one(`select notification_id from notification where reason = 'FIRED'`)); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestWhatCannotBeReadEnds(t *testing.T) {
 		where s.reason = 'FIRED' order by 1`, "DELIVERED a", "DELIVERED c", "FAILED b")
 	w.wantColumn("the attempt", `select verdict || ' ' || (error like 'Not sent: alert %: the stored exchange cannot be read%')::text
 		from attempt_history where verdict <> 'DELIVERED'`, "NOT_MADE true")
-	w.wantColumn("operators", toldOfMessages, "operators 1")
+	w.wantColumn("operators", reportsOfMessages, "operators 1")
 	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("received %q", got)
 	}
@@ -267,7 +267,7 @@ func TestAReplicaWatches(t *testing.T) {
 	w.exec(`update webhook_state set holds = 3, held_since = now() - interval '30 h' where webhook_id = $1`, held)
 	w.replica()
 	w.until("what waits for nothing is free", func() bool { return len(w.column(`select '' from outbox where after_id is not null`)) == 0 })
-	w.until("operators are notified of the breaker", func() bool { return len(w.column(toldOfWebhooks)) == 1 })
+	w.until("operators are notified of the breaker", func() bool { return len(w.column(reportsOfWebhooks)) == 1 })
 	w.until("what is held for too long has ended", func() bool {
 		return len(w.column(`select '' from settlement where status = 'EXHAUSTED'`)) == 1
 	})

@@ -6,9 +6,10 @@
 //
 //	make bench          everything, some 25 minutes, into docs/performance
 //	make bench-quick    some minutes that show that everything works
+//	make bench-redraw   the tables and plots again, from the results in docs/performance
 //
-// It is a module of its own, because the product needs neither the programs that it is compared
-// with nor the plots. docs/performance.md describes how it measures.
+// It is a module of its own, because the product does not need the programs that it is compared
+// with. docs/performance.md describes how it measures.
 package main
 
 import (
@@ -42,6 +43,7 @@ import (
 
 type cli struct {
 	Run      run       `cmd:"" default:"withargs" help:"Measure."`
+	Redraw   redraw    `cmd:"" help:"Write the tables and plots of recorded results again."`
 	Receiver receive   `cmd:"" hidden:"" help:"Be the receiver."`
 	Post     postTask  `cmd:"" hidden:"" help:"Be the floor."`
 	River    riverJob  `cmd:"" hidden:"" help:"Be River."`
@@ -182,7 +184,7 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 	return &lab.Bench{
 		Engines: engines, Receiver: receiver.Client{Base: at.Base, Hosts: at.Hosts, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
 		Trials: r.Trials, Quick: r.Quick, Soak: r.Soak, Huge: r.Huge,
-		Tell: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
+		Progress: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
 	}, end, nil
 }
 
@@ -220,7 +222,7 @@ func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result
 	err := trial.ErrNotQuiet
 	for run := 1; run <= mostRuns && errors.Is(err, trial.ErrNotQuiet); run++ {
 		if run > 1 {
-			b.Tell("again: " + err.Error())
+			b.Progress("again: " + err.Error())
 		}
 		fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().UTC().Format("15:04:05"), strings.Join(w.IDs, ", "))
 		results, err = w.Run(ctx, b)
@@ -265,6 +267,23 @@ func write(out *report.Run, dir string) error {
 		}
 	}
 	return nil
+}
+
+// redraw writes what is derived from results.json: results.md and the plots.
+type redraw struct {
+	Out string `help:"Directory of the results." type:"path" required:"" placeholder:"DIR"`
+}
+
+// Run measures nothing, and needs no databases.
+func (r *redraw) Run() error {
+	recorded, err := report.Read(filepath.Join(r.Out, resultsJSON))
+	if err != nil {
+		return err
+	}
+	if len(recorded.Results) == 0 {
+		return fmt.Errorf("%s has no %s with results", r.Out, resultsJSON)
+	}
+	return write(recorded, r.Out)
 }
 
 type receive struct{}

@@ -55,7 +55,7 @@ func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer batch.Close() //nolint:errcheck // Send tells all there is
+	defer batch.Close() //nolint:errcheck // Send reports every error
 	for _, e := range exchanges {
 		var end *time.Time
 		if e.EndTimeNS != nil {

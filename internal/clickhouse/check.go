@@ -182,7 +182,7 @@ func (s *Source) typeOf(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	var types []string
 	for rows.Next() {
 		values := make([]any, len(rows.Columns()))
@@ -272,7 +272,7 @@ func (s *Source) layout(ctx context.Context) (*Layout, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	if !rows.Next() {
 		return nil, rows.Err()
 	}

@@ -157,7 +157,7 @@ func (s *Source) rows(ctx context.Context, q query) ([]row, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	var list []row
 	for rows.Next() {
 		var r row

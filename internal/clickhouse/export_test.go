@@ -35,7 +35,7 @@ func CountingPlan(ctx context.Context, s *Source, rq evaluator.RowCountQuery) (p
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	for rows.Next() {
 		var line string
 		if err := rows.Scan(&line); err != nil {

@@ -141,7 +141,7 @@ func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, s
 	if err != nil {
 		return s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	for rows.Next() {
 		var number uint16
 		e, err := readExchange(numbered{rows, &number})

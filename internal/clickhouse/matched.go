@@ -50,7 +50,7 @@ func (s *Source) Matched(ctx context.Context, mq reconcile.MatchedQuery) ([]reco
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	var list []reconcile.Matched
 	for rows.Next() {
 		var e reconcile.Matched

@@ -210,7 +210,7 @@ func (s *Source) each(ctx context.Context, q query, maxRows int, read func(drive
 	if err != nil {
 		return s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	for rows.Next() {
 		if err := read(rows); err != nil {
 			return fmt.Errorf("clickhouse: read answer: %w; `tocsin source check` shows which expression of the mapping has another type", err)

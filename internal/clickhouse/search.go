@@ -120,7 +120,7 @@ func (s *Source) Facet(ctx context.Context, f rules.FacetQuery) ([]rules.FacetVa
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	var values []rules.FacetValue
 	for rows.Next() {
 		var v rules.FacetValue

@@ -110,7 +110,7 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.
 	if err != nil {
 		return answer, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	type whole struct{ tenant, attribute string }
 	surplus := map[whole]int64{}
 	for rows.Next() {

@@ -405,7 +405,7 @@ func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answ
 	if err != nil {
 		return answer, s.explain(err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	defer rows.Close() //nolint:errcheck // rows.Err reports every error
 	answer.Groups = make([][]window.Group, len(windows))
 	for rows.Next() {
 		var number uint16

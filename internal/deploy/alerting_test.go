@@ -138,7 +138,7 @@ func namesAreConventional(t *testing.T, address string) {
 	}
 	for _, name := range Metrics() {
 		if !slices.Contains(notified, name) {
-			t.Errorf("a replica does not tell %s", name)
+			t.Errorf("a replica does not report %s", name)
 		}
 	}
 	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")

@@ -58,7 +58,7 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	u.stop(old, log)
 
 	failed := int(u.failed.Load())
-	u.toldOnce(0, failed)
+	u.deliveredOnce(0, failed)
 	if n := u.number(t.Context(), `select count(*)::int from alert where not health`); n != failed {
 		t.Errorf("%d alerts about %d exchanges", n, failed)
 	}
@@ -119,12 +119,12 @@ func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 	if n := u.number(t.Context(), `select count(*)::int from alert where state = 'ACKNOWLEDGED'`); n != 500 {
 		t.Errorf("%d alerts are acknowledged, want those of before the backup", n)
 	}
-	u.toldOnce(0, 500)
+	u.deliveredOnce(0, 500)
 	u.delivered(500, 800, 2)
-	u.toldOnce(800, 1000)
+	u.deliveredOnce(800, 1000)
 }
 
-func (u *update) toldOnce(from, to int) {
+func (u *update) deliveredOnce(from, to int) {
 	u.t.Helper()
 	u.delivered(from, to, 1)
 }

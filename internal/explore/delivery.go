@@ -69,7 +69,7 @@ type dispatcher struct {
 	Token, Attempt, ID int8
 	Arrived            bool
 	Outcome            outcome
-	Lapsed, Taken      bool
+	Expired, Taken     bool
 }
 
 // DeliveryState is a state of the delivery.
@@ -118,10 +118,10 @@ func (m *Delivery) Next(w *DeliveryState, emit func(Step, *DeliveryState)) {
 		next.DB.Lease = false
 		for r := range next.Dispatchers {
 			if d := &next.Dispatchers[r]; d.Stage != resting && d.Token == w.DB.Token {
-				d.Lapsed = true
+				d.Expired = true
 			}
 		}
-		emit(Step{Name: "lapse"}, &next)
+		emit(Step{Name: "expire"}, &next)
 	}
 	if w.Failovers > 0 && !w.Stalled {
 		next = *w
@@ -272,7 +272,7 @@ func (m *Delivery) Broken(w *DeliveryState) string {
 	}
 	for r := range w.Dispatchers {
 		d := &w.Dispatchers[r]
-		if d.Stage >= claimed && d.Stage <= answered && !d.Lapsed && !d.Taken && !holds(o, d) && o.Status != delivered {
+		if d.Stage >= claimed && d.Stage <= answered && !d.Expired && !d.Taken && !holds(o, d) && o.Status != delivered {
 			return "claimStands"
 		}
 	}
@@ -327,7 +327,7 @@ func lessDispatcher(a, b *dispatcher) bool {
 	key := func(d *dispatcher) int {
 		k := int(d.Stage)*8 + int(d.Attempt)
 		k = k*8 + int(d.Outcome)
-		for _, yes := range []bool{d.Arrived, d.Lapsed, d.Taken} {
+		for _, yes := range []bool{d.Arrived, d.Expired, d.Taken} {
 			if k *= 2; yes {
 				k++
 			}

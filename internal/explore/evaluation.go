@@ -165,11 +165,11 @@ func size(s set) (n int) {
 }
 
 // compare is Backlog.Compare.
-func (m *Evaluation) compare(k *memory, buckets set, server int, rows set, patient bool) {
+func (m *Evaluation) compare(k *memory, buckets set, server int, rows set, waits bool) {
 	for t := range m.Until {
 		b := &k.Backlog[t]
 		now := m.rowsAt(rows, t)
-		if buckets&bit(t) == 0 || patient && b.Seen != 0 && int(b.Server) != server && size(b.Seen) > size(now) {
+		if buckets&bit(t) == 0 || waits && b.Seen != 0 && int(b.Server) != server && size(b.Seen) > size(now) {
 			continue
 		}
 		if now == k.Judged[t] || now == 0 || !m.has("look-back") {

@@ -64,10 +64,10 @@ func (m *Evaluation) work(w *EvaluationState, r int, emit func(Step, *Evaluation
 		emit(step("hold"), &next)
 	case held:
 		for s := range servers {
-			for _, patient := range []bool{false, true} {
+			for _, waits := range []bool{false, true} {
 				next = *w
-				m.observe(&next, r, s, patient)
-				emit(step("observe", serverNames(s), strconv.FormatBool(patient)), &next)
+				m.observe(&next, r, s, waits)
+				emit(step("observe", serverNames(s), strconv.FormatBool(waits)), &next)
 			}
 		}
 	case reading:
@@ -89,12 +89,12 @@ func (m *Evaluation) work(w *EvaluationState, r int, emit func(Step, *Evaluation
 	case looking:
 		if m.lookIsDue(p) {
 			for s := range servers {
-				for _, patient := range []bool{false, true} {
+				for _, waits := range []bool{false, true} {
 					next = *w
 					q := &next.Processes[r]
-					m.compare(&q.Memory, m.older(q), s, w.Shows[s], patient)
+					m.compare(&q.Memory, m.older(q), s, w.Shows[s], waits)
 					q.Memory.Looked = q.Watermark
-					emit(step("look", serverNames(s), strconv.FormatBool(patient)), &next)
+					emit(step("look", serverNames(s), strconv.FormatBool(waits)), &next)
 				}
 			}
 			break
@@ -140,7 +140,7 @@ func (m *Evaluation) hold(w *EvaluationState, r int) {
 	*p = q
 }
 
-func (m *Evaluation) observe(w *EvaluationState, r, server int, patient bool) {
+func (m *Evaluation) observe(w *EvaluationState, r, server int, waits bool) {
 	p := &w.Processes[r]
 	now, at := int(w.Now), int(p.Cursor)
 	recentFrom, split := max(0, now-recent), m.timeOf(at)
@@ -149,7 +149,7 @@ func (m *Evaluation) observe(w *EvaluationState, r, server int, patient bool) {
 	}
 	forward := min(max(split, recentFrom), max(now, recentFrom))
 	k := m.begin(p, now)
-	m.compare(&k, m.span(recentFrom, forward), server, w.Shows[server], patient)
+	m.compare(&k, m.span(recentFrom, forward), server, w.Shows[server], waits)
 	from := least(m.waiting(&k)&m.span(recentFrom, forward), forward)
 	after := from * m.width()
 	if from == forward && at%m.width() != 0 {
@@ -189,9 +189,9 @@ func (m *Evaluation) scan(w *EvaluationState, r, server int, cut bool) bool {
 
 func (m *Evaluation) commit(w *EvaluationState, r int, outcome string) bool {
 	p, db := &w.Processes[r], &w.DB
-	stands := (p.Token == db.Token || !m.has("token")) && (p.Revision == db.Revision || !m.has("revision"))
+	valid := (p.Token == db.Token || !m.has("token")) && (p.Revision == db.Revision || !m.has("revision"))
 	refused := outcome == "refused"
-	if !refused && !stands || refused && stands && !m.mayEnd(p) || outcome == "half" && m.has("atomic") {
+	if !refused && !valid || refused && valid && !m.mayEnd(p) || outcome == "half" && m.has("atomic") {
 		return false
 	}
 	k := m.passing(p)

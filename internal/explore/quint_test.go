@@ -98,7 +98,7 @@ func walk[S comparable](m Model[S], seed uint64, most int) (steps []Step, s S) {
 			list = append(list, edge{step, *next})
 			names[step.Name] = true
 		})
-		for _, dull := range []string{"crash", "finish", "failover", "stall", "tick", "lapse", "settle", "raise"} {
+		for _, dull := range []string{"crash", "finish", "failover", "stall", "tick", "expire", "settle", "raise"} {
 			if names[dull] && random.IntN(6) > 0 && slices.ContainsFunc(list, func(e edge) bool { return e.step.Name != dull }) {
 				list = slices.DeleteFunc(list, func(e edge) bool { return e.step.Name == dull })
 			}
@@ -254,8 +254,8 @@ func (m *Delivery) quint(alias string, w *DeliveryState) string {
 	is("received", fmt.Sprint(w.Received))
 	for r, name := range []string{"p", "q"} {
 		d := &w.Dispatchers[r]
-		fmt.Fprintf(&b, "      %s::processes.get(%q) == { stage: %q, token: %d, attempt: %d, id: %d, arrived: %t, outcome: %q, lapsed: %t, taken: %t },\n", alias, name,
-			[]string{"idle", "claimed", "checked", "calling", "answered", "storing"}[d.Stage], d.Token, d.Attempt, d.ID, d.Arrived, d.Outcome, d.Lapsed, d.Taken)
+		fmt.Fprintf(&b, "      %s::processes.get(%q) == { stage: %q, token: %d, attempt: %d, id: %d, arrived: %t, outcome: %q, expired: %t, taken: %t },\n", alias, name,
+			[]string{"idle", "claimed", "checked", "calling", "answered", "storing"}[d.Stage], d.Token, d.Attempt, d.ID, d.Arrived, d.Outcome, d.Expired, d.Taken)
 	}
 	fmt.Fprintf(&b, "      %s::promises\n", alias)
 	return b.String()

@@ -128,7 +128,7 @@ func TestBoundsHideNoWaitingMessage(t *testing.T) {
 			after:  func(q *queue, _ *postgres.Outbox) { q.fill("much", 2, 0, 0) },
 			first:  10, then: 7,
 		},
-		"a lease of another lapses": {
+		"a lease of another expires": {
 			before: func(q *queue, _ *postgres.Outbox) {
 				q.fill("much", 3, 0, 0)
 				q.exec(old)

@@ -19,23 +19,23 @@ const beginEvidence = begin + `; set local lock_timeout = '1s'`
 
 // judge applies stored outcomes to the breakers and holds of their webhooks, webhook by webhook, in
 // a separate transaction. Within the settlement, a paused replica that holds a lock would delay the
-// settlements of all others until their leases lapse and their messages are sent again. A replica
+// settlements of all others until their leases expire and their messages are sent again. A replica
 // that does not get the locks in time skips this step, and so does one that dies before it. Then
 // one piece of evidence is lost, and the next attempt gives another. If it came from a probe, the
 // next probe goes out after the lease of this one.
 func (s *Outbox) judge(ctx context.Context, st *settling) {
-	tells := func(i int) bool { return !st.results[i].Fenced && st.settlements[i].Breaker != nil }
-	asked := st.webhooksFor(tells)
+	counts := func(i int) bool { return !st.results[i].Fenced && st.settlements[i].Breaker != nil }
+	asked := st.webhooksFor(counts)
 	if len(asked) == 0 {
 		return
 	}
-	if err := s.judgeAll(ctx, st, tells, asked); err != nil {
+	if err := s.judgeAll(ctx, st, counts, asked); err != nil {
 		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("evaluate outcomes: %w", err)
 	}
 }
 
-func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) bool, asked []uuid.UUID) error {
-	bad := st.webhooksFor(func(i int) bool { return tells(i) && st.settlements[i].Outcome.Verdict != notify.VerdictDelivered })
+func (s *Outbox) judgeAll(ctx context.Context, st *settling, counts func(i int) bool, asked []uuid.UUID) error {
+	bad := st.webhooksFor(func(i int) bool { return counts(i) && st.settlements[i].Outcome.Verdict != notify.VerdictDelivered })
 	if len(bad) < len(asked) {
 		// A delivery changes nothing if there is no trouble to forget.
 		troubled, err := s.alone().BreakersTroubled(ctx, asked)
@@ -49,7 +49,7 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) b
 	}
 	return s.db.begun(ctx, beginEvidence, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
-		if held := st.webhooksFor(func(i int) bool { return tells(i) && st.settlements[i].Decision.Hold > 0 }); len(held) > 0 {
+		if held := st.webhooksFor(func(i int) bool { return counts(i) && st.settlements[i].Decision.Hold > 0 }); len(held) > 0 {
 			if err := q.WebhooksToHold(ctx, held); err != nil {
 				return fmt.Errorf("lock webhooks: %w", err)
 			}
@@ -59,7 +59,7 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) b
 			return fmt.Errorf("lock breakers: %w", err)
 		}
 		for i := range rows {
-			if err := st.judgeOne(ctx, q, &rows[i], tells); err != nil {
+			if err := st.judgeOne(ctx, q, &rows[i], counts); err != nil {
 				return err
 			}
 		}
@@ -69,7 +69,7 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) b
 
 // judgeOne applies the outcomes of a webhook to its breaker. Outcomes of a version before an edit
 // say nothing about the webhook and are ignored.
-func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, tells func(i int) bool) error {
+func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, counts func(i int) bool) error {
 	was := breakerOf(pgq.WebhookFlowsRow{
 		Failures: row.Failures, Openings: row.Openings, OpenedAt: row.OpenedAt, OpenUntil: row.OpenUntil,
 		LastError: row.LastError, LastErrorAt: row.LastErrorAt,
@@ -79,7 +79,7 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 	next, probed := was, false
 	for i := range st.settlements {
 		t := &st.settlements[i]
-		if t.WebhookID != row.WebhookID || t.WebhookVersion != row.Version || !tells(i) {
+		if t.WebhookID != row.WebhookID || t.WebhookVersion != row.Version || !counts(i) {
 			continue
 		}
 		probe := row.ProbeToken != nil && *row.ProbeToken == t.Token

@@ -191,12 +191,12 @@ func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	slices.Sort(told)
+	entries, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	slices.Sort(entries)
 	first := alertID("1").String()
 	want := []string{first + " - bo@x 1", first + " bo@x ada@x 1", "* - ada@x 2", "* ada@x - 3"}
 	slices.Sort(want)
-	if err != nil || !slices.Equal(told, want) {
-		t.Errorf("the audit log tells %q, want %q: %v", told, want, err)
+	if err != nil || !slices.Equal(entries, want) {
+		t.Errorf("the audit log has %q, want %q: %v", entries, want, err)
 	}
 }

@@ -341,7 +341,7 @@ func TestPeopleEndFailures(t *testing.T) {
 		}
 		if n := one[int](t, e.conn, `select (select count(*) from rule_failing)::int + (select count(*) from alert where state <> 'RESOLVED')::int
 			+ (select count(*) from rule_backfill where failing)::int + (select count(*) from rule_state where problem is not null)::int`); n != 0 {
-			t.Errorf("%s: %d rows still tell of the failure", name, n)
+			t.Errorf("%s: %d rows still report the failure", name, n)
 		}
 		want := ""
 		if name == "edit" || name == "retry" {

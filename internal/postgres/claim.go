@@ -236,13 +236,13 @@ const needlessAfter = undoWithin + time.Minute
 
 // What is recorded of messages that are of no use any more.
 const (
-	becauseHandled = "Not sent: the alert has been acknowledged or resolved"
-	becauseUntold  = "Not sent: the webhook was not notified that the alert fired"
+	becauseHandled     = "Not sent: the alert has been acknowledged or resolved"
+	becauseNotNotified = "Not sent: the webhook was not notified that the alert fired"
 )
 
 // discardNeedless ends messages that are of no use any more, unless a person sends them again:
 // escalations of alerts that were acknowledged or resolved so long ago that it cannot be undone, and
-// events of alerts of which the webhook was not told that they fire. Where the event was written, the
+// events of alerts that the webhook was not notified of. Where the event was written, the
 // messages that would have said so still waited.
 func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	var escalations, events []uuid.UUID
@@ -258,7 +258,7 @@ func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	if err := c.discard(ctx, q, escalations, becauseHandled); err != nil {
 		return err
 	}
-	return c.discard(ctx, q, events, becauseUntold)
+	return c.discard(ctx, q, events, becauseNotNotified)
 }
 
 func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {

@@ -54,7 +54,7 @@ func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow, replica str
 	gathered, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
 		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
 		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1),
-		UndoWithin: needlessAfter, Replica: replica, DiscardedBy: notify.ByTocsin, Handled: becauseHandled, Untold: becauseUntold,
+		UndoWithin: needlessAfter, Replica: replica, DiscardedBy: notify.ByTocsin, Handled: becauseHandled, NotNotified: becauseNotNotified,
 	})
 	if err != nil {
 		return gathered, fmt.Errorf("webhook %s: gather digest: %w", due.WebhookID, err)

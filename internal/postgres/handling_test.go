@@ -184,8 +184,8 @@ from audit where tenant_id = 'default' and object_id = $1 and actor = 'ada@x' or
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if want := []string{"update alert - ada@x", "update alert ada@x bo@x", "update alert bo@x -"}; err != nil || !slices.Equal(told, want) {
-		t.Errorf("the audit log tells %q, want %q: %v", told, want, err)
+	entries, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want := []string{"update alert - ada@x", "update alert ada@x bo@x", "update alert bo@x -"}; err != nil || !slices.Equal(entries, want) {
+		t.Errorf("the audit log has %q, want %q: %v", entries, want, err)
 	}
 }

@@ -151,11 +151,11 @@ func TestANoteIsWrittenOnceByItsID(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	// The log contains who did what, but not the text of the note.
-	var told string
+	var entries string
 	err := conn.QueryRow(t.Context(), `
 select string_agg(action || ' ' || object_kind || ' ' || object_name || ' ' || coalesce(before, after)::text, '; ' order by audit_id)
-from audit where object_id = $1::text`, note.ID).Scan(&told)
-	if err != nil || !strings.HasPrefix(told, "create note Refused") || !strings.Contains(told, "; delete note Refused") || strings.Contains(told, "ERP") {
-		t.Errorf("the audit log tells %q, %v", told, err)
+from audit where object_id = $1::text`, note.ID).Scan(&entries)
+	if err != nil || !strings.HasPrefix(entries, "create note Refused") || !strings.Contains(entries, "; delete note Refused") || strings.Contains(entries, "ERP") {
+		t.Errorf("the audit log has %q, %v", entries, err)
 	}
 }

@@ -111,20 +111,20 @@ func TestTenantsAreListedFurthestBehindFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var got []string
 	for _, p := range list {
 		lag := "unknown"
 		if p.Lag != nil {
 			lag = p.Lag.Round(time.Minute).String()
 		}
-		told = append(told, fmt.Sprintf("%s %d %d %s %q", p.Tenant, p.Rules, p.Backfilling, lag, p.Owner))
+		got = append(got, fmt.Sprintf("%s %d %d %s %q", p.Tenant, p.Rules, p.Backfilling, lag, p.Owner))
 		if p.Partition != m.of(p.Tenant) {
 			t.Errorf("%s is in partition %d, not %d", p.Tenant, m.of(p.Tenant), p.Partition)
 		}
 	}
 	want := []string{`slow 1 0 30m0s "replica-1"`, `deferred 1 1 20m0s ""`, `fresh 1 0 0s ""`, `idle 0 0 unknown ""`}
-	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

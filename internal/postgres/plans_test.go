@@ -315,7 +315,7 @@ func TestWhatBelongsToARowIsFoundByAnIndex(t *testing.T) {
 }
 
 // TestADigestReadsItsWindowAlone has a silence that has suppressed many messages in earlier windows and few in the
-// last one. The sweep reads these under a lock on the silence, for which commits wait.
+// last one. The pass reads these under a lock on the silence, for which commits wait.
 func TestADigestReadsItsWindowAlone(t *testing.T) {
 	const few, many = 10, 20_000
 	d := newDigested(t)

@@ -9,7 +9,7 @@
 //   - No transaction outlives a method, and inside a transaction the process waits only for
 //     Postgres.
 //   - Times are compared only by Postgres's clock, so that replicas whose clocks differ agree on
-//     what is due and which claims have lapsed.
+//     what is due and which leases have expired.
 package postgres
 
 import (

@@ -19,10 +19,10 @@ import (
 // of the webhooks. It decides by the instant that the statement returns from Postgres's clock. A
 // held message is in the outbox, but not in the queue, and stores the end of the quiet hours.
 //
-// A sweep of any replica releases messages after that end. In one transaction it locks the alerts,
+// A periodic pass of any replica releases messages after that end. In one transaction it locks the alerts,
 // decides which messages are still of use, and puts these into the queue. So each message is
-// released or ended once, whatever dies and however many replicas sweep, and what people do to the
-// alert comes before or after. The sweep also moves the end if quiet hours were edited, because an
+// released or ended once, whatever dies and however many replicas do this, and what people do to the
+// alert comes before or after. The pass also moves the end if quiet hours were edited, because an
 // edit and the writers of messages take no common lock.
 
 // target is a webhook that is notified of an alert.

@@ -441,7 +441,7 @@ func TestThePagerHearsOfNoEndOfWhatItDidNotHear(t *testing.T) {
 }
 
 // TestACommitReadsTheQuietHoursThatAreStored checks that an edit waits for nothing, and that a
-// commit that began before it may use either version; the sweep corrects that.
+// commit that began before it may use either version; the next pass corrects that.
 func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Critical)

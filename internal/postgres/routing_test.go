@@ -212,7 +212,7 @@ func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	}
 	// What is stored describes the past.
 	if n := one[int](t, w.conn, `select count(*)::int from alert where strpos(routing::text, $1) > 0`, second.ID.String()); n != 1 {
-		t.Errorf("%d alerts tell that they were routed there", n)
+		t.Errorf("%d alerts say that they were routed there", n)
 	}
 }
 
@@ -244,8 +244,8 @@ func TestPoliciesAreKept(t *testing.T) {
 	if kept, err := s.Get(ctx, tenant); err != nil || kept.Version != 2 || kept.UpdatedBy != "ada" {
 		t.Errorf("after what was refused: %+v, %v", kept, err)
 	}
-	told := column(t, w.conn, `select action || ' ' || object_kind || ' ' || object_id from audit where object_kind = 'routing'`)
-	if len(told) != 1 || told[0] != "create routing "+tenant {
-		t.Errorf("the audit log tells %q", told)
+	entries := column(t, w.conn, `select action || ' ' || object_kind || ' ' || object_id from audit where object_kind = 'routing'`)
+	if len(entries) != 1 || entries[0] != "create routing "+tenant {
+		t.Errorf("the audit log has %q", entries)
 	}
 }

@@ -161,10 +161,10 @@ select actor || ' ' || action || ' ' || object_name || ' ' || right(object_id, 1
 from audit where object_kind = 'note' order by audit_id`)
 	want := "ada create rule 0 import, ada create rule 1 import, bo delete rule 0 import, eve delete rule 1 import"
 	if strings.Join(got, ", ") != want {
-		t.Errorf("the audit log tells %q, want %q", got, want)
+		t.Errorf("the audit log has %q, want %q", got, want)
 	}
-	if told := column(t, conn, `select a::text from audit a where a::text like '%peaks%'`); len(told) > 0 {
-		t.Errorf("the audit log repeats the text: %q", told)
+	if entries := column(t, conn, `select a::text from audit a where a::text like '%peaks%'`); len(entries) > 0 {
+		t.Errorf("the audit log repeats the text: %q", entries)
 	}
 }
 

@@ -190,7 +190,7 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	if err := c.lengthen(ctx, q, edit, was); err != nil {
 		return err
 	}
-	return c.turn(ctx, q, edit, was, former)
+	return c.beginEra(ctx, q, edit, was, former)
 }
 
 // SetEnabled enables or disables a rule.
@@ -355,17 +355,17 @@ const formerMost = 100
 
 // erasBefore returns the conditions of a rule, oldest first. The last one is the present condition.
 func erasBefore(was pgq.RuleLockRow) ([]rules.Era, error) {
-	stands := rules.Era{FromNS: was.ArmedSinceNs}
+	current := rules.Era{FromNS: was.ArmedSinceNs}
 	eras, err := erasOf(was.Former)
-	if err := errors.Join(err, json.Unmarshal(was.Scope, &stands.Scope), json.Unmarshal(was.Filter, &stands.Filter)); err != nil {
+	if err := errors.Join(err, json.Unmarshal(was.Scope, &current.Scope), json.Unmarshal(was.Filter, &current.Filter)); err != nil {
 		return nil, err
 	}
-	return append(eras, stands), nil
+	return append(eras, current), nil
 }
 
-// turn begins an era if an edit changes the condition. Exchanges that ended before are evaluated by
+// beginEra begins an era if an edit changes the condition. Exchanges that ended before are evaluated by
 // the former condition, which is kept as long as it may be needed.
-func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow, eras []rules.Era) error {
+func (c ruleChange) beginEra(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow, eras []rules.Era) error {
 	ended := &eras[len(eras)-1]
 	before, beforeErr := json.Marshal([]any{ended.Scope, ended.Filter})
 	after, afterErr := json.Marshal([]any{edit.Definition.Scope, edit.Definition.Filter})

@@ -15,13 +15,13 @@ import (
 )
 
 // A silence that asks for digests stores which range of time the next ones list, and when they are
-// due. A sweep of any replica writes them. In one transaction it locks the silence, writes a digest
+// due. A periodic pass of any replica writes them. In one transaction it locks the silence, writes a digest
 // for each webhook with its listing, and moves the silence on to its next window. So each is written
-// once, whatever dies and however many replicas sweep. Its id follows from the silence, the webhook
+// once, whatever dies and however many replicas do this. Its id follows from the silence, the webhook
 // and the instant of the end: written again after a failover, it has the id that it had.
 //
 // A transaction that writes messages locks the silences in force (FOR SHARE) before it decides, and
-// settles what they suppress at the instant of the decision. The sweep comes after the end of the
+// settles what they suppress at the instant of the decision. The pass comes after the end of the
 // range and locks exclusively. So a transaction that decided within the range has committed by then. A later
 // one waits, reads the changed row and a new instant, and decides by that.
 //

@@ -167,7 +167,7 @@ func TestWhoeverWaitsForAnEndDecidesAfterIt(t *testing.T) {
 	}
 }
 
-// TestDigestsAreWrittenOnce has many sweeps at once, a transaction that fails, and one that a
+// TestDigestsAreWrittenOnce has many passes at once, a transaction that fails, and one that a
 // failover takes back.
 func TestDigestsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
@@ -196,9 +196,9 @@ func TestDigestsAreWrittenOnce(t *testing.T) {
 	other := d.opened(t)
 	var sum int
 	var mu sync.Mutex
-	var sweeps sync.WaitGroup
+	var passes sync.WaitGroup
 	for n := range 8 {
-		sweeps.Go(func() {
+		passes.Go(func() {
 			db := []*postgres.DB{d.db, other}[n%2]
 			due, err := db.Outbox().DigestSilences(context.Background(), nil, func(string) bool { return true })
 			mu.Lock()
@@ -208,7 +208,7 @@ func TestDigestsAreWrittenOnce(t *testing.T) {
 			}
 		})
 	}
-	sweeps.Wait()
+	passes.Wait()
 	if diff := cmp.Diff([]string{"3 listed 3"}, column(t, d.conn, digestsOfSilences)); sum != 1 || diff != "" {
 		t.Errorf("%d digests to be sent:\n%s", sum, diff)
 	}
@@ -229,7 +229,7 @@ func TestDigestsAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestWindowsOfARecurrenceHaveDigests has a sweep come late: each window that suppressed something
+// TestWindowsOfARecurrenceHaveDigests has a pass come late: each window that suppressed something
 // has its digest, and the next one is planned.
 func TestWindowsOfARecurrenceHaveDigests(t *testing.T) {
 	t.Parallel()

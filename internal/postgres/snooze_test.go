@@ -340,7 +340,7 @@ func TestWhatCanBeSnoozed(t *testing.T) {
 	}
 	if got := column(t, n.conn, `select (before->>'snoozedUntil' is not null) || ' ' || (after->>'snoozedUntil' is not null) from audit
 		where object_kind = 'alert' and action = 'update' and actor = 'ada@x' order by audit_id`); !slices.Equal(got, []string{"false true", "true false"}) {
-		t.Errorf("the audit log tells %v", got)
+		t.Errorf("the audit log has %v", got)
 	}
 	n.act(alerts.Resolve)
 	if _, err := n.snooze(time.Hour); fault.KindOf(err) != fault.Conflict {

@@ -181,7 +181,7 @@ func checkWaiting(t *testing.T, tenant string, got api.SystemStatus, depth int64
 func checkRead(t *testing.T, what string, rows int64) {
 	t.Helper()
 	if rows > 2*10_001+8_000 {
-		t.Errorf("%s: %d rows were read to tell how much waits", what, rows)
+		t.Errorf("%s: %d rows were read to count what waits", what, rows)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestAFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsTold(t *testing.T) {
+func TestAPlaceIsNamed(t *testing.T) {
 	d := read(t, "rules:\n  - name: one\n    filter:\n      statuses: [FAILED, GONE]\n    filtre: {}\n")
 	if err := d.Add("g.yaml", []byte("rules:\n- severity: INFO\n")); err != nil {
 		t.Fatal(err)

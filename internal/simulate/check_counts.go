@@ -228,12 +228,12 @@ func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
 }
 
 func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.Definition) {
-	if ended := known.cleared && !w.truth.inFailover; ended && !known.endOwed && d.NotifyOnResolve {
+	if ended := known.cleared && !w.truth.inFailover; ended && !known.endNoted && d.NotifyOnResolve {
 		w.oweEnd(a.ID)
-	} else if ended && !known.endOwed {
+	} else if ended && !known.endNoted {
 		w.owe(a.ID, notify.ReasonResolved)
 	}
-	known.endOwed = known.cleared
+	known.endNoted = known.cleared
 	got := map[place]int{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		got[place{n.WebhookID, n.Reason}]++

@@ -31,7 +31,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 	known.fresh = !known.exists && !t.inFailover
 	if known.fresh {
 		if m.Reason == notify.ReasonAcknowledged || m.Reason == notify.ReasonReopened {
-			w.stats.Told++
+			w.stats.EventMessages++
 		}
 		w.checkSilenced(&m)
 		w.checkHours(&m)
@@ -73,12 +73,12 @@ func (w *world) checkMessage(id uuid.UUID) {
 	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover && t.quieted[id] == nil {
 		a, _ := w.db.Alert(m.AlertID)
 		since, looked := a.LookedAfter()
-		isTold, _ := w.told(m.AlertID, m.WebhookID)
+		isNotified, _ := w.wasNotified(m.AlertID, m.WebhookID)
 		switch {
 		case m.Reason == notify.ReasonEscalated && looked && s.SettledAt.Sub(since) >= undoable:
 		case w.tooOld(&m):
 			w.stats.Expired++
-		case m.Reason.IsEvent() && !isTold:
+		case m.Reason.IsEvent() && !isNotified:
 			w.stats.Unheard++
 		default:
 			w.violate("P3", "message %s (%s) to webhook %s about alert %s is given up by nobody", short(id), m.Reason, short(m.WebhookID), short(m.AlertID))
@@ -131,9 +131,9 @@ func (w *world) checkSilenced(m *model.Message) {
 	}
 }
 
-// told reports whether a receiver got a message that says that an alert fires, by itself or in a digest, and no failover has taken
+// wasNotified reports whether a receiver got a message that says that an alert fires, by itself or in a digest, and no failover has taken
 // the record of that away; and whether it may have got one, because it is not known what became of an attempt.
-func (w *world) told(alert, webhook uuid.UUID) (is, maybe bool) {
+func (w *world) wasNotified(alert, webhook uuid.UUID) (is, maybe bool) {
 	for _, n := range w.db.NotificationsOf(alert) {
 		if n.WebhookID != webhook || n.About != uuid.Nil || n.Reason.IsEvent() {
 			continue
@@ -150,14 +150,14 @@ func (w *world) told(alert, webhook uuid.UUID) (is, maybe bool) {
 	return is, maybe
 }
 
-// checkTold holds that what happened to an alert is sent only to a webhook that may have been told that it fires, unless a person sends it.
-func (w *world) checkTold(id uuid.UUID) {
+// checkEventRecipient holds that what happened to an alert is sent only to a webhook that may have been notified that it fires, unless a person sends it.
+func (w *world) checkEventRecipient(id uuid.UUID) {
 	m, there := w.db.Message(id)
 	if !there || !m.Reason.IsEvent() || m.Generation > 0 {
 		return
 	}
-	if _, maybe := w.told(m.AlertID, m.WebhookID); !maybe {
-		w.violate("P2", "message %s (%s) is sent to webhook %s, which was not told that alert %s fires", short(id), m.Reason, short(m.WebhookID), short(m.AlertID))
+	if _, maybe := w.wasNotified(m.AlertID, m.WebhookID); !maybe {
+		w.violate("P2", "message %s (%s) is sent to webhook %s, which was not notified that alert %s fires", short(id), m.Reason, short(m.WebhookID), short(m.AlertID))
 	}
 }
 
@@ -232,7 +232,7 @@ func (t *truth) sends(s *sending) {
 	if at := t.hooks[s.webhook]; at.After(begun) && (t.checked[s.token].IsZero() || t.checked[s.token].After(at)) && begun.After(t.lostCommits) {
 		w.violate("P3", "message %s is sent to a webhook that was changed since it was claimed, and nobody asked", short(s.id))
 	}
-	w.checkTold(s.id)
+	w.checkEventRecipient(s.id)
 	w.note("%s: sends %s, attempt %d", s.p.name, s.message, s.attempt)
 	for _, before := range t.sent[s.id.String()] {
 		if before.message != s.message || !before.claimed.After(t.lostCommits) || !s.claimed.After(t.lostCommits) {

@@ -19,7 +19,7 @@
 //
 // A process dies before or after any call, is paused between two calls, or is
 // disconnected: a call is not made, or is made and its answer lost. Calls take so long that
-// leases lapse. Postgres fails over and loses its last transactions. One of the ClickHouse
+// leases expire. Postgres fails over and loses its last transactions. One of the ClickHouse
 // servers lags; reads fail. The clocks of Postgres, ClickHouse and each process jump. Rows
 // come late, twice, or after a row of the same exchange that still ran. Receivers hang,
 // throttle, refuse, break off, are gone, and say that they failed although they took the
@@ -57,7 +57,7 @@
 //     and was accepted. In the end, nothing is left.
 //     A message is suppressed when it is written where a silence is in force that is about its
 //     alert, and nowhere else. Tocsin gives up only what is too old, an escalation of what was looked after
-//     for long, and what happened to an alert of which nothing told the webhook that it fires.
+//     for long, and what happened to an alert of which no message notified the webhook.
 //   - P4: the state of an alert is what people made it, or it is resolved by what its rule says: it
 //     is as old, or a server showed evidence. Each webhook that was notified of it is notified of that once if the
 //     rule says so, and once of each thing that happened to it and that the webhook chose. In the end, none is open that age or evidence resolves.

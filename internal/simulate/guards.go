@@ -60,7 +60,7 @@ func Removals() []Removal {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true, Quiet: true})
 	}
 	list = append(list, Removal{Name: string(model.EndsHeard), Guard: model.EndsHeard, Resolves: true})
-	for _, g := range []model.Guard{model.EventsTold, model.EventsExpire} {
+	for _, g := range []model.Guard{model.EventsNotified, model.EventsExpire} {
 		list = append(list, Removal{Name: string(g), Guard: g, Events: true})
 	}
 	for _, g := range []model.Guard{
@@ -98,7 +98,7 @@ func Removals() []Removal {
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !m.Handled"})
 	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !fires"})
-	edit("quiet-untold", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
+	edit("quiet-not-notified", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("evidence-began-later", "evaluator/resolution/evidence.go", [2]string{"c == nil || c.StartTimeNS <= a.EndedNS ||", "c == nil ||"})
 	edit("evidence-behind-the-mark", "evaluator/resolution/evidence.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})

@@ -50,8 +50,8 @@ type Stats struct {
 	Listed int
 	// Suppressed are messages that silences suppressed, SuppressedCounts those of them about alerts of window rules.
 	Suppressed, SuppressedCounts int
-	// Told are messages that alerts were acknowledged or reopened, Expired those that were too old to be sent.
-	Told, Expired int
+	// EventMessages are messages that alerts were acknowledged or reopened, Expired those that were too old to be sent.
+	EventMessages, Expired int
 	// Unheard are messages about ends that were not sent because the webhooks had not heard of the alerts after all.
 	Unheard int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -76,7 +76,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
-	s.Told, s.Expired = s.Told+o.Told, s.Expired+o.Expired
+	s.EventMessages, s.Expired = s.EventMessages+o.EventMessages, s.Expired+o.Expired
 	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
@@ -87,7 +87,7 @@ func (s *Stats) Add(o *Stats) {
 // String lists the numbers.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.Told, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -261,7 +261,7 @@ func (w *world) rest() {
 			_ = w.db.EnableWebhook(id, true)
 		}
 	}
-	// What lags is shown, rules that fail are tried again, leases lapse, retries come due.
+	// What lags is shown, rules that fail are tried again, leases expire, retries come due.
 	for range 8 {
 		w.run(20 * time.Second)
 		w.skip(80 * time.Second)

@@ -26,8 +26,8 @@ type alertTruth struct {
 	// notified is how many messages each webhook must have that it fires, and due are the reasons of steps that were not added.
 	notified map[place]int
 	due      []notify.Reason
-	// endOwed says that the webhooks that must be notified of its end are noted.
-	endOwed bool
+	// endNoted says that the webhooks that must be notified of its end are noted.
+	endNoted bool
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
 	// it was not routed.
 	routed []uuid.UUID

@@ -267,7 +267,7 @@ func deliveryOrdered(l *law) {
 	l.Advance(claimFor + time.Second)
 	l.must(l.Retry(first.NotificationID))
 	again = l.one("b")
-	l.equal("claimed first beside a lapsed claim", again.NotificationID, first.NotificationID)
+	l.equal("claimed first beside an expired claim", again.NotificationID, first.NotificationID)
 	l.equal("claimed beside it", len(l.claim("c", 8)), 0)
 	l.settle("b", again, delivered())
 	second = l.one("b")

@@ -79,12 +79,12 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 // summed returns an alert with the content of a digest.
 func summed(g *notify.Digest) alerts.Instance {
 	a := alerts.Instance{
-		Title: fmt.Sprintf("%d messages in one, from %s to %s UTC", g.Size, g.FirstFiredAt.UTC().Format(time.DateTime), g.LastFiredAt.UTC().Format(time.TimeOnly)),
+		Title: fmt.Sprintf("%d notifications in one message, from %s to %s UTC", g.Size, g.FirstFiredAt.UTC().Format(time.DateTime), g.LastFiredAt.UTC().Format(time.TimeOnly)),
 		// The alert is not about an exchange.
 		Severity: rules.Info, State: alerts.Firing, FiredAt: g.LastFiredAt, Health: true, Count: &alerts.Count{Observed: int64(g.Size)},
 	}
 	if s := g.Silence; s != nil {
-		a.Title = fmt.Sprintf("%d messages suppressed by silence %s, from %s to %s UTC", g.Size, rules.CleanText(s.Name, maxNameBytes),
+		a.Title = fmt.Sprintf("%d notifications suppressed by silence %s, from %s to %s UTC", g.Size, rules.CleanText(s.Name, maxNameBytes),
 			s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
 		a.FiredAt = s.Until
 	}

@@ -19,7 +19,7 @@ func Resolution(a *alerts.Instance) string {
 	case a.ResolvedBy != "":
 		return "by " + rules.CleanText(a.ResolvedBy, maxNameBytes)
 	case r != nil && r.Reason == alerts.ByEvidence:
-		text := "completed later: " + rules.CleanText(r.ExecutionID, maxNameBytes)
+		text := "a later exchange completed: " + rules.CleanText(r.ExecutionID, maxNameBytes)
 		if r.StartTimeNS != nil {
 			text += ", started at " + time.Unix(0, *r.StartTimeNS).UTC().Format(time.DateTime) + " UTC"
 		}

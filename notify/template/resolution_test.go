@@ -15,7 +15,7 @@ func TestResolution(t *testing.T) {
 	for want, a := range map[string]alerts.Instance{
 		"":       {State: alerts.Firing, ResolvedBy: "ada", Resolution: &alerts.Resolution{Reason: alerts.ByAge}},
 		"by ada": {State: alerts.Resolved, ResolvedBy: "ada", Resolution: &alerts.Resolution{Reason: alerts.ByAge}},
-		"completed later: a-7, started at 2026-11-24 01:02:03 UTC": {State: alerts.Resolved, Resolution: &alerts.Resolution{
+		"a later exchange completed: a-7, started at 2026-11-24 01:02:03 UTC": {State: alerts.Resolved, Resolution: &alerts.Resolution{
 			Reason: alerts.ByEvidence, ExecutionID: "a-7", StartTimeNS: new(int64(1795482123_000000001)),
 		}},
 		"open for longer than its rule allows":                             {State: alerts.Resolved, Resolution: &alerts.Resolution{Reason: alerts.ByAge}},

@@ -111,8 +111,8 @@ func (p *Process) Read(ctx context.Context, into any) error {
 	}
 }
 
-// Tell writes a line.
-func (p *Process) Tell(line string) error {
+// WriteLine writes a line.
+func (p *Process) WriteLine(line string) error {
 	_, err := io.WriteString(p.stdin, line+"\n")
 	return err
 }

@@ -27,7 +27,7 @@ func TestChildAnswers(t *testing.T) {
 	if err := p.Read(t.Context(), &got); err != nil || got.N != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if err := p.Tell("42"); err != nil {
+	if err := p.WriteLine("42"); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Read(t.Context(), &got); err != nil || got.N != 42 {

@@ -29,8 +29,8 @@ type Bench struct {
 	// Quick makes everything small. Soak makes the soak take half an hour. Huge extends the history
 	// to 10^8 exchanges.
 	Quick, Soak, Huge bool
-	// Tell is called with progress.
-	Tell func(string)
+	// Progress is called with progress.
+	Progress func(string)
 
 	books int
 }

@@ -58,7 +58,7 @@ func (b *Bench) Next(ctx context.Context, p *Passing) (Pass, error) {
 		if err != nil || passes == p.Partitions {
 			return found, err
 		}
-		b.Tell(fmt.Sprintf("%d passes over %d partitions were measured, not one over each: again", passes, p.Partitions))
+		b.Progress(fmt.Sprintf("%d passes over %d partitions were measured, not one over each: again", passes, p.Partitions))
 	}
 	return Pass{}, errors.New("the machine is too busy to measure a single tick")
 }

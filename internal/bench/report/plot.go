@@ -1,32 +1,40 @@
 package report
 
 import (
+	"encoding/xml"
 	"fmt"
-	"image/color"
+	"math"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 )
 
-// Width and the height of each bar of a plot.
+// Measures of a plot in units of its view box: the width, the margin around everything, the lines
+// above the bars and below them, and each bar with its name above it.
 const (
-	plotWidth = 20 * vg.Centimeter
-	barHeight = 1.1 * vg.Centimeter
-	barThick  = 0.4 * vg.Centimeter
+	plotWidth = 760
+	margin    = 16
+	above     = 48
+	below     = 30
+	barPitch  = 42
+	barThick  = 16
 )
 
-func paint(r, g, b uint8) color.Color { return color.RGBA{R: r, G: g, B: b, A: 255} }
+// plotStyle is the style of the project's diagrams (docs/pictures), in a light and a dark theme.
+const plotStyle = `<style>
+  .p{fill:#f6f8fa;stroke:#d0d7de}.a{stroke:#1f2328;stroke-width:1.3;fill:none}.g{stroke:#d0d7de}.m{stroke:#57606a;stroke-dasharray:5 4;stroke-width:1.3}
+  text{font:14px system-ui,sans-serif;fill:#1f2328}.s{font-size:13px;fill:#57606a}.t{font-size:16px;font-weight:600}
+  .ours{fill:#2672b8}.other{fill:#8c959f}.reached{fill:#2da44e}.missed{fill:#d1242f}
+  @media (prefers-color-scheme:dark){.p{fill:#161b22;stroke:#30363d}.a{stroke:#c9d1d9}.g{stroke:#30363d}.m{stroke:#9198a1}text{fill:#e6edf3}.s{fill:#9198a1}` +
+	`.ours{fill:#388bfd}.other{fill:#6e7681}.reached{fill:#238636}.missed{fill:#da3633}}
+</style>
+`
 
-// bar of a plot: a value with what is to be written at its end.
+// bar of a plot: a value with what is to be written at its end. Its class names its color.
 type bar struct {
 	name, label      string
 	value, low, high float64
-	color            color.Color
+	class            string
 }
 
 // Plots writes the plots of a run into a directory, and returns their names. What
@@ -46,11 +54,11 @@ func (r *Run) Plots(dir string) ([]string, error) {
 		}
 		var bars []bar
 		for _, b := range result.Bars {
-			c := paint(0x9a, 0xa5, 0xb1)
+			class := "other"
 			if strings.HasPrefix(b.Name, "Tocsin") {
-				c = paint(0x22, 0x6f, 0xb5)
+				class = "ours"
 			}
-			bars = append(bars, bar{b.Name, Number(b.Median), b.Median, b.Low, b.High, c})
+			bars = append(bars, bar{b.Name, Number(b.Median), b.Median, b.Low, b.High, class})
 		}
 		name := strings.ToLower(result.ID) + ".svg"
 		if err := draw(filepath.Join(dir, name), result.ID+" "+result.Title+", "+result.BarsUnit, bars, false); err != nil {
@@ -83,86 +91,84 @@ func (r *Run) targets() []bar {
 				}
 				return min(v/f.Bound.Value, most)
 			}
-			c := paint(0x2b, 0x8a, 0x3e)
+			label, class := Number(f.Median)+suffix(f.Unit)+" ("+f.Bound.text(f.Unit)+")", "reached"
 			if !f.Reached() {
-				c = paint(0xc9, 0x2a, 0x2a)
+				label, class = label+", not reached", "missed"
 			}
 			low, high := part(f.Low), part(f.High)
-			bars = append(bars, bar{
-				result.ID + " " + f.Name, Number(f.Median) + suffix(f.Unit) + " (" + f.Bound.text(f.Unit) + ")",
-				part(f.Median), min(low, high), max(low, high), c,
-			})
+			bars = append(bars, bar{result.ID + " " + f.Name, label, part(f.Median), min(low, high), max(low, high), class})
 		}
 	}
 	return bars
 }
 
-// draw draws horizontal bars, the first on top.
+// draw draws horizontal bars, the first on top, with their spreads. With target, a line marks 1.
 func draw(path, title string, bars []bar, target bool) error {
-	slices.Reverse(bars)
-	p := plot.New()
-	p.Title.Text = title
-	p.Title.TextStyle.Font.Variant = "Sans"
-	p.Title.TextStyle.Font.Size = font.Points(12)
-	p.Title.Padding = vg.Points(8)
-	p.BackgroundColor = color.White
+	most := 0.0
+	for _, b := range bars {
+		most = max(most, b.value, b.high)
+	}
+	// A third of the width is for the labels at the ends of the bars.
+	scale := (plotWidth - 2*margin) / (1.4 * max(most, 1e-9))
+	at := func(v float64) float64 { return margin + v*scale }
+	height := above + barPitch*len(bars) + below
+	foot := height - below
 
-	p.HideY()
-	var names, values plotter.XYLabels
-	for i, b := range bars {
-		at := float64(i)
-		chart, err := plotter.NewBarChart(plotter.Values{b.value}, barThick)
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
-		}
-		chart.Horizontal, chart.XMin, chart.Color, chart.LineStyle.Width = true, at, b.color, 0
-		spread, err := plotter.NewXErrorBars(errorsOf(b, i))
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
-		}
-		p.Add(chart, spread)
-		// Names are above their bars: beside them they would need a width that
-		// depends on the reader's fonts.
-		names.XYs, names.Labels = append(names.XYs, plotter.XY{X: 0, Y: at + 0.36}), append(names.Labels, b.name)
-		values.XYs, values.Labels = append(values.XYs, plotter.XY{X: max(b.high, b.value), Y: at - 0.04}), append(values.Labels, b.label)
-		p.X.Max = max(p.X.Max, 1.35*max(b.high, b.value))
+	var b strings.Builder
+	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"t\">\n<title id=\"t\">%s</title>\n%s", plotWidth, height, escape(title), plotStyle)
+	fmt.Fprintf(&b, "<rect class=\"p\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"10\"/>\n", plotWidth-2, height-2)
+	fmt.Fprintf(&b, "<text class=\"t\" x=\"%d\" y=\"28\">%s</text>\n", margin, escape(title))
+	step := tickStep(most)
+	for n := 0; float64(n)*step <= most*1.001; n++ {
+		v := float64(n) * step
+		fmt.Fprintf(&b, "<path class=\"g\" d=\"M%.1f %dV%d\"/><text class=\"s\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n", at(v), above-6, foot, at(v), foot+18, anchor(n), Number(v))
 	}
-	for _, labels := range []plotter.XYLabels{names, values} {
-		texts, err := plotter.NewLabels(labels)
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
-		}
-		for i := range texts.TextStyle {
-			texts.TextStyle[i].YAlign, texts.TextStyle[i].Font.Variant = -0.4, "Sans"
-		}
-		texts.Offset.X = vg.Points(4)
-		p.Add(texts)
-	}
-	p.X.Min = -0.02 * p.X.Max
-	p.Y.Min, p.Y.Max = -0.5, float64(len(bars))-0.3
-	p.X.Tick.Label.Font.Variant = "Sans"
 	if target {
-		line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: p.Y.Min}, {X: 1, Y: p.Y.Max}})
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", path, err)
-		}
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
-		p.Add(line)
+		fmt.Fprintf(&b, "<path class=\"m\" d=\"M%.1f %dV%d\"/>\n", at(1), above-6, foot)
 	}
-	if err := p.Save(plotWidth, 2.2*vg.Centimeter+barHeight*vg.Length(len(bars)), path); err != nil {
+	for i, each := range bars {
+		// The name is above the bar: beside it, it would need a width that depends on the reader's fonts.
+		top := above + barPitch*i
+		bar := top + 18
+		middle := bar + barThick/2
+		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\">%s</text>\n", margin, top+13, escape(each.name))
+		fmt.Fprintf(&b, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>", each.class, margin, bar, each.value*scale, barThick)
+		if each.high > each.low {
+			fmt.Fprintf(&b, "<path class=\"a\" d=\"M%.1f %dv8m0-4H%.1fm0-4v8\"/>", at(each.low), middle-4, at(each.high))
+		}
+		fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\">%s</text>\n", at(max(each.high, each.value))+6, middle+5, escape(each.label))
+	}
+	b.WriteString("</svg>\n")
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil { //nolint:gosec // documentation
 		return fmt.Errorf("draw %s: %w", path, err)
 	}
 	return nil
 }
 
-type spread struct {
-	plotter.XYs
-	plotter.XErrors
+// anchor keeps the label of the first tick within the plot.
+func anchor(tick int) string {
+	if tick == 0 {
+		return "start"
+	}
+	return "middle"
 }
 
-func errorsOf(b bar, at int) spread {
-	return spread{
-		XYs:     plotter.XYs{{X: b.value, Y: float64(at)}},
-		XErrors: plotter.XErrors{{Low: b.value - b.low, High: b.high - b.value}},
+// tickStep returns 1, 2 or 5 times a power of ten, so that four to ten ticks reach to most.
+func tickStep(most float64) float64 {
+	if most <= 0 {
+		return 1
 	}
+	power := math.Pow(10, math.Floor(math.Log10(most/4)))
+	for _, step := range []float64{5, 2} {
+		if most/(step*power) >= 4 {
+			return step * power
+		}
+	}
+	return power
+}
+
+func escape(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no error
+	return b.String()
 }

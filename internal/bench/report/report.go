@@ -271,7 +271,7 @@ func (r *Result) Text() string {
 func (r *Run) Markdown(w io.Writer, plots []string) error {
 	var b strings.Builder
 	m := &r.Machine
-	b.WriteString("# Measured\n\nWritten by `make bench`; see [the method](../performance.md). Not edited by hand.\n\n")
+	b.WriteString("# Measurements\n\nWritten by `make bench`; see [the method](../performance.md). Do not edit this page by hand.\n\n")
 	if m.Quick {
 		b.WriteString("**A quick run: it shows that everything works, not how fast.**\n\n")
 	}
@@ -279,7 +279,7 @@ func (r *Run) Markdown(w io.Writer, plots []string) error {
 		m.Date.UTC().Format(minute), m.Commit, m.Processor, m.Cores, m.MemoryMB, m.Kernel)
 	fmt.Fprintf(&b, "| load before | %.2f |\n| versions | %s, Postgres %s (%s), ClickHouse %s |\n| peers | %s |\n| trials | %d |\n\n",
 		m.Load, m.Go, m.Postgres, durability(m.Durable), m.ClickHouse, strings.Join(m.Peers, "; "), m.Trials)
-	b.WriteString("Figures are medians over the trials, with the least and the greatest.\n\n")
+	b.WriteString("Figures are medians over the trials. The spread is from the lowest to the highest value.\n\n")
 	for _, plot := range plots {
 		fmt.Fprintf(&b, "![%s](%s)\n\n", strings.TrimSuffix(plot, ".svg"), plot)
 	}

@@ -112,13 +112,50 @@ func TestPlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<svg", "B2 over River", "B2 p99"} {
+	for _, want := range []string{"<svg", "B2 over River", "B2 p99", "6 ms (≤ 5 ms), not reached", "prefers-color-scheme:dark"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the plot does not hold %q", want)
 		}
 	}
 	if strings.Contains(string(text), "kept") {
 		t.Error("the plot holds a refused figure")
+	}
+	// A color outside the style would be the same in both themes.
+	_, drawing, _ := strings.Cut(string(text), "</style>")
+	for _, never := range []string{"style=", "fill=", "stroke=", "#"} {
+		if strings.Contains(drawing, never) {
+			t.Errorf("the plot sets a color outside its style: %s", never)
+		}
+	}
+}
+
+func TestTheRecordedPagesShowTheRecordedFigures(t *testing.T) {
+	const recorded = "../../../docs/performance"
+	run, err := report.Read(filepath.Join(recorded, "results.json"))
+	if err != nil || len(run.Results) == 0 {
+		t.Fatalf("%d results, %v", len(run.Results), err)
+	}
+	dir := t.TempDir()
+	names, err := run.Plots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := run.Markdown(&page, names); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "results.md"), page.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, "results.md") {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(recorded, name))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/performance/%s is not what results.json says (%v): run make bench-redraw", name, err)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func deliver(ctx context.Context, b bench) ([]report.Result, error) {
 		sides = append(sides, trial.Side{Name: sideAlertmanager, Run: d.alertmanager})
 	}
 	several := d.several()
-	runs, err := trial.Alternate(ctx, append(slices.Clone(sides), several...), b.Trials, b.Tell)
+	runs, err := trial.Alternate(ctx, append(slices.Clone(sides), several...), b.Trials, b.Progress)
 	results := []report.Result{d.b2(runs, sides), d.b3(runs), d.b5(runs)}
 	if err != nil {
 		return results, err

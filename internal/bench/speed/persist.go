@@ -39,7 +39,7 @@ func persist(ctx context.Context, b bench) ([]report.Result, error) {
 		{Name: sideShape, Run: p.copyShaped},
 	}
 	defer p.close(ctx)
-	runs, err := trial.Alternate(ctx, sides, b.Trials, b.Tell)
+	runs, err := trial.Alternate(ctx, sides, b.Trials, b.Progress)
 	rate := (*trial.Measure).Rate
 	return []report.Result{{
 		ID: "B1", Title: "Persist: pages of 1,000 matches, one commit each", Unit: "an alert with its notification",
@@ -78,7 +78,7 @@ type copied struct {
 func (p *persisting) close(ctx context.Context) {
 	if p.world != nil {
 		if err := p.world.Close(ctx); err != nil {
-			p.Tell(err.Error())
+			p.Progress(err.Error())
 		}
 		p.world = nil
 	}

@@ -77,7 +77,7 @@ func (d *delivering) river(ctx context.Context, _ int) (trial.Measure, error) {
 			return m, err
 		}
 		began := time.Now()
-		if err := river.Tell("go"); err != nil {
+		if err := river.WriteLine("go"); err != nil {
 			return m, err
 		}
 		if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
@@ -127,7 +127,7 @@ func spanned(ctx context.Context, process *child.Process, pids map[string]int) (
 		return m, err
 	}
 	var span peers.Span
-	if err := errors.Join(process.Tell("go"), process.Read(ctx, &span)); err != nil {
+	if err := errors.Join(process.WriteLine("go"), process.Read(ctx, &span)); err != nil {
 		return m, err
 	}
 	m.Elapsed = span.Elapsed()

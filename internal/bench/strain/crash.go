@@ -77,7 +77,7 @@ func (b bench) kills(ctx context.Context, kills, count int) (k killed, err error
 		if err != nil {
 			return k, err
 		}
-		// What the last one held comes back when its lease lapses.
+		// What the last one held comes back when its lease expires.
 		if _, err = b.Receiver.Await(ctx, book, had+1, 2*crashLease); err == nil {
 			err = lab.Wait(ctx, rand.N(200*time.Millisecond))
 		}

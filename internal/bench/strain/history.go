@@ -12,7 +12,7 @@ import (
 	"tocsin/internal/bench/report"
 )
 
-// history is B8: the same tick over ever more history, by turns.
+// history is B8: the same tick over ever more history, alternately.
 func history(ctx context.Context, b bench) (results []report.Result, err error) {
 	sizes := lab.Either(b.Quick, []int64{100_000, 1_000_000}, []int64{1_000_000, 10_000_000})
 	if b.Huge {
@@ -45,7 +45,7 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 			slices.Reverse(order)
 		}
 		for _, e := range order {
-			p, err := b.turn(ctx, e)
+			p, err := b.measurePass(ctx, e)
 			if err != nil {
 				return []report.Result{r}, fmt.Errorf("%d exchanges: %w", e.size, err)
 			}
@@ -120,8 +120,8 @@ func (b bench) begin(ctx context.Context, size int64) (e *era, err error) {
 	return e, e.replica.Pause()
 }
 
-// turn measures one pass, while the replicas of the other histories are paused.
-func (b bench) turn(ctx context.Context, e *era) (p lab.Pass, err error) {
+// measurePass measures one pass, while the replicas of the other histories are paused.
+func (b bench) measurePass(ctx context.Context, e *era) (p lab.Pass, err error) {
 	if err := e.replica.Resume(); err != nil {
 		return p, err
 	}

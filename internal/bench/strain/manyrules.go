@@ -61,7 +61,7 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	defer func() {
 		for _, c := range crowds {
 			if err := c.world.Close(ctx); err != nil {
-				b.Tell(err.Error())
+				b.Progress(err.Error())
 			}
 		}
 	}()
@@ -169,6 +169,6 @@ func (b bench) passes(ctx context.Context, c *crowd) (err error) {
 	}
 	p := mean(passes)
 	c.passes = append(c.passes, p)
-	b.Tell(fmt.Sprintf("%v: %v, %v of CPU (%v), %d queries", c, p.Took.Round(time.Millisecond), p.CPU, p.Used, p.Read.Queries))
+	b.Progress(fmt.Sprintf("%v: %v, %v of CPU (%v), %d queries", c, p.Took.Round(time.Millisecond), p.CPU, p.Used, p.Read.Queries))
 	return nil
 }

@@ -84,7 +84,7 @@ func (b bench) pile(ctx context.Context, world *product.World, backlog int) erro
 	if err := errors.Join(committer.Pending(ctx, backlog), committer.Release(ctx), world.Exec(ctx, "analyze")); err != nil {
 		return err
 	}
-	b.Tell(fmt.Sprintf("a backlog of %d in %v", backlog, time.Since(began).Round(time.Second)))
+	b.Progress(fmt.Sprintf("a backlog of %d in %v", backlog, time.Since(began).Round(time.Second)))
 	return nil
 }
 

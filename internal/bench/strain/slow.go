@@ -41,7 +41,7 @@ func slowReceivers(ctx context.Context, b bench) ([]report.Result, error) {
 			if f.p99, err = b.steadyBeside(ctx, hanging, lab.Either(b.Quick, 50, 500)); err != nil {
 				break
 			}
-			b.Tell(fmt.Sprintf("trial %d, %d hanging: %.0f/s, p99 %.1f ms", nth, hanging, f.rate, f.p99))
+			b.Progress(fmt.Sprintf("trial %d, %d hanging: %.0f/s, p99 %.1f ms", nth, hanging, f.rate, f.p99))
 			switch {
 			case nth == 0:
 			case hanging == 1:

@@ -114,7 +114,7 @@ func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) 
 			return nil, err
 		}
 		done.megabytes = float64(memory) / (1 << 20)
-		b.Tell(fmt.Sprintf("round %d of %d: %.0f/s, %.0f µs of CPU each, %.0f MB", nth, s.rounds, done.rate, done.micros, done.megabytes))
+		b.Progress(fmt.Sprintf("round %d of %d: %.0f/s, %.0f µs of CPU each, %.0f MB", nth, s.rounds, done.rate, done.micros, done.megabytes))
 		if nth > 0 {
 			rounds = append(rounds, done)
 		}

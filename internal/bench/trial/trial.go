@@ -80,7 +80,7 @@ type Side struct {
 // Runs holds the measures of each side, in the order of the trials.
 type Runs map[string][]Measure
 
-// Alternate runs the sides in the given number of trials and one to warm up. Tell is called with
+// Alternate runs the sides in the given number of trials and one to warm up. report is called with
 // each run. It ends with the first run that fails or is not complete.
 func Alternate(ctx context.Context, sides []Side, trials int, report func(string)) (Runs, error) {
 	runs := make(Runs, len(sides))

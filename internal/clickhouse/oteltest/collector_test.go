@@ -100,17 +100,17 @@ func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged := func(text string) error {
+	check := func(text string) error {
 		file := filepath.Join(t.TempDir(), "collector.yaml")
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "${env:CLICKHOUSE_PASSWORD}", "secret")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return newCollector(t, file).DryRun(t.Context())
 	}
-	if err := judged(string(text)); err != nil {
+	if err := check(string(text)); err != nil {
 		t.Error(err)
 	}
-	if err := judged(strings.Replace(string(text), "create_schema", "make_schema", 1)); err == nil || !strings.Contains(err.Error(), "make_schema") {
+	if err := check(strings.Replace(string(text), "create_schema", "make_schema", 1)); err == nil || !strings.Contains(err.Error(), "make_schema") {
 		t.Errorf("a key that there is not: %v", err)
 	}
 }

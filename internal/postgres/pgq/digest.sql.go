@@ -241,7 +241,7 @@ type DigestGatherParams struct {
 	DiscardedBy string
 	Replica     string
 	Handled     string
-	Untold      string
+	NotNotified string
 	DigestID    uuid.UUID
 }
 
@@ -265,7 +265,7 @@ func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (Dig
 		arg.DiscardedBy,
 		arg.Replica,
 		arg.Handled,
-		arg.Untold,
+		arg.NotNotified,
 		arg.DigestID,
 	)
 	var i DigestGatherRow

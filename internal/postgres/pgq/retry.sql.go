@@ -147,7 +147,7 @@ where o.notification_id = any(array(select m.notification_id from moved m)) and 
 
 // Makes open messages wait for each other, in the order in which they were written, for the alerts
 // and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
-// digest in the place of its messages. A claimant whose lease has lapsed may have begun an attempt;
+// digest in the place of its messages. A claimant whose lease has expired may have begun an attempt;
 // its outcome is unknown.
 func (q *Queries) RetryInOrder(ctx context.Context, ids []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, retryInOrder, ids)

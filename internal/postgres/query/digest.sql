@@ -39,7 +39,7 @@ with taken as (
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
     select e.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text, e.attempts + 1, random_token(), @replica::text, now(), 'NOT_MADE',
-           case when n.reason = 'ESCALATED' then @handled::text else @untold::text end, '', 0
+           case when n.reason = 'ESCALATED' then @handled::text else @not_notified::text end, '', 0
     from ended e join notification n using (notification_id)
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)

@@ -30,7 +30,7 @@ for no key update;
 -- name: RetryInOrder :exec
 -- Makes open messages wait for each other, in the order in which they were written, for the alerts
 -- and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
--- digest in the place of its messages. A claimant whose lease has lapsed may have begun an attempt;
+-- digest in the place of its messages. A claimant whose lease has expired may have begun an attempt;
 -- its outcome is unknown.
 with messages as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, coalesce(m.digest_id, p.notification_id) as message

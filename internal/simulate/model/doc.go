@@ -131,9 +131,9 @@ const (
 	ResolvedOnce   Guard = "resolved-once"
 	EditVoidsProof Guard = "edit-voids-proof"
 	MarkOfEvidence Guard = "mark-of-evidence"
-	// EventsTold notifies of what people do with alerts, and EventsExpire gives up what is too old by the time it is claimed.
-	EventsTold   Guard = "events-told"
-	EventsExpire Guard = "events-expire"
+	// EventsNotified notifies of what people do with alerts, and EventsExpire gives up what is too old by the time it is claimed.
+	EventsNotified Guard = "events-notified"
+	EventsExpire   Guard = "events-expire"
 	// EndsHeard notifies no webhook of the end of an alert that has not heard of it, because of silences or of quiet
 	// hours, or because the messages before it were given up while it waited.
 	EndsHeard Guard = "ends-heard"

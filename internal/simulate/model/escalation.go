@@ -314,13 +314,13 @@ func (db *Postgres) needless(n *Notification, o *OutboxRow, now time.Time) bool 
 		since, is := a.LookedAfter()
 		return is && now.Sub(since) > undoWithin+time.Minute
 	case n.Reason.IsEvent() && db.has(EndsHeard):
-		return !db.told(n.AlertID, n.WebhookID)
+		return !db.wasNotified(n.AlertID, n.WebhookID)
 	}
 	return false
 }
 
-// told reports whether a message has told a webhook, by itself or in a digest, that an alert fires. In doubt, it has.
-func (db *Postgres) told(alert, webhook uuid.UUID) bool {
+// wasNotified reports whether a message has notified a webhook, by itself or in a digest, that an alert fires. In doubt, it has.
+func (db *Postgres) wasNotified(alert, webhook uuid.UUID) bool {
 	for _, n := range db.NotificationsOf(alert) {
 		if n.WebhookID != webhook || n.About != uuid.Nil || n.Reason.IsEvent() {
 			continue

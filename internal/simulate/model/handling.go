@@ -40,7 +40,7 @@ func (db *Postgres) handle(id uuid.UUID, to alerts.State) error {
 
 // notifyState notifies the webhooks that chose it of what a person did with an alert.
 func (db *Postgres) notifyState(id uuid.UUID, to alerts.State) error {
-	if !db.has(EventsTold) {
+	if !db.has(EventsNotified) {
 		return nil
 	}
 	a := db.alerts.rows[id]

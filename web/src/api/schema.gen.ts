@@ -13,8 +13,9 @@ export interface paths {
         };
         /**
          * List alerts, newest first
-         * @description Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-         *     `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
+         * @description Different filters are combined with AND. Repeated ones are combined with OR, except for `attribute`. Exchanges are
+         *     returned without `errorStack` and `attributes`. Alerts that are raised while you page come before the first page,
+         *     so later pages neither repeat nor skip an alert.
          */
         get: operations["listAlerts"];
         put?: never;
@@ -57,7 +58,8 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge an alert
-         * @description An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
+         * @description An acknowledged alert keeps its first acknowledgement. Resolved and pending alerts cannot be acknowledged: the
+         *     response is 409.
          */
         post: operations["acknowledgeAlert"];
         delete?: never;
@@ -79,10 +81,9 @@ export interface paths {
         put?: never;
         /**
          * Assign an alert to a person, or to nobody
-         * @description Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
-         *     409, and nothing
-         *     changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
-         *     assigned: 409.
+         * @description If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+         *     response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
+         *     resolved alerts cannot be assigned: the response is 409.
          */
         post: operations["assignAlert"];
         delete?: never;
@@ -103,16 +104,17 @@ export interface paths {
         /**
          * List the notes of an alert, newest first
          * @description For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
-         *     group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+         *     group, which all alerts of that rule about that group share. An alert about Tocsin itself has none.
          */
         get: operations["listAlertNotes"];
         put?: never;
         /**
          * Write a note on what an alert is about
-         * @description The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-         *     note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
-         *     409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
-         *     Delete a note with `DELETE /alerts/issue/notes/{id}`.
+         * @description The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
+         *     alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
+         *     cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
+         *     response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+         *     /alerts/issue/notes/{id}`.
          */
         post: operations["createAlertNote"];
         delete?: never;
@@ -153,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve an alert
-         * @description A resolved alert stays as it is, with who was first.
+         * @description A resolved alert keeps its first resolution. Pending alerts cannot be resolved: the response is 409.
          */
         post: operations["resolveAlert"];
         delete?: never;
@@ -174,11 +176,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Snooze an alert until an instant
-         * @description When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-         *     alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
-         *     instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
-         *     cannot be snoozed: 409.
+         * Snooze an alert until a given time
+         * @description At that time, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`,
+         *     unless the alert has been resolved or the snooze has been cancelled. An alert that is already snoozed is snoozed
+         *     until the new time. The state of the alert does not change; until then, no reminders are sent. Pending and
+         *     resolved alerts cannot be snoozed: the response is 409.
          */
         post: operations["snoozeAlert"];
         delete?: never;
@@ -200,7 +202,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel the snooze of an alert
-         * @description No message follows. An alert that is not snoozed stays as it is.
+         * @description No message is sent. An alert that is not snoozed stays as it is.
          */
         post: operations["unsnoozeAlert"];
         delete?: never;
@@ -219,7 +221,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How long exchanges like an alert's usually take
+         * Read how long exchanges like an alert's usually take
          * @description From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
          *     started within 24 hours before the alert's exchange.
          */
@@ -243,9 +245,10 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge many alerts at once
-         * @description The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
-         *     raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-         *     resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
+         * @description The alerts named by `ids`, or all that match `filter`. With `upTo`, set to the `asOf` of a list, alerts that were
+         *     raised after that list stay as they are. Alerts that are already acknowledged keep their first acknowledgement;
+         *     resolved and pending alerts cannot be acknowledged. The change is atomic: either all of these alerts change, or
+         *     none.
          */
         post: operations["acknowledgeAlerts"];
         delete?: never;
@@ -267,10 +270,10 @@ export interface paths {
         put?: never;
         /**
          * Undo what was done to many alerts
-         * @description Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
-         *     another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
-         *     the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
-         *     effect of undoing once.
+         * @description Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+         *     acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
+         *     works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
+         *     Undoing twice has the same effect as undoing once.
          */
         post: operations["undoAlertAction"];
         delete?: never;
@@ -311,9 +314,9 @@ export interface paths {
         put?: never;
         /**
          * Assign many alerts to a person, or to nobody
-         * @description Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
-         *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
-         *     to the person who handled it.
+         * @description Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+         *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
+         *     back to the person who handled it.
          */
         post: operations["assignAlerts"];
         delete?: never;
@@ -331,7 +334,7 @@ export interface paths {
         };
         /**
          * List the people whom alerts can be assigned to
-         * @description The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+         * @description The users who may act on alerts and are not disabled, sorted by e-mail address; at most 1,000.
          */
         get: operations["listAssignees"];
         put?: never;
@@ -368,9 +371,9 @@ export interface paths {
         };
         /**
          * Group alerts by rule or by error
-         * @description One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-         *     with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
-         *     `perExchange`.
+         * @description One entry for each group of alerts that match, the group with the newest alert first. To see the alerts of a
+         *     group, list alerts with the same filter and the `ruleId` of the group (by rule), its `signature` (by signature),
+         *     or its `signature`, `application` and `route` and `perExchange` (by issue).
          */
         get: operations["groupAlerts"];
         put?: never;
@@ -390,8 +393,8 @@ export interface paths {
         };
         /**
          * Read an issue
-         * @description An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
-         *     but `PENDING`. List them with the same three parameters.
+         * @description An issue consists of all alerts about exchanges of one application and route that failed with the same signature,
+         *     in every state except `PENDING`. To list them, use the same three parameters.
          */
         get: operations["getIssue"];
         put?: never;
@@ -414,8 +417,9 @@ export interface paths {
         put?: never;
         /**
          * Write a note on an issue
-         * @description The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
-         *     the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+         * @description If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
+         *     response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+         *     of their issue.
          */
         post: operations["createIssueNote"];
         delete?: never;
@@ -438,7 +442,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a note
-         * @description Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+         * @description Deletes a note on an issue, or on a rule and group. Only its author and administrators can do this. The audit log
+         *     records who wrote the note and who deleted it, but not its text.
          */
         delete: operations["deleteIssueNote"];
         options?: never;
@@ -457,7 +462,7 @@ export interface paths {
         put?: never;
         /**
          * Mark alerts as read, or as unread
-         * @description Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
+         * @description For the caller only. An empty filter with `upTo` marks all older alerts in one step.
          */
         post: operations["readAlerts"];
         delete?: never;
@@ -477,7 +482,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve many alerts at once
-         * @description Works like acknowledging many. Pending alerts cannot be resolved.
+         * @description Works like acknowledging many alerts. Pending alerts cannot be resolved.
          */
         post: operations["resolveAlerts"];
         delete?: never;
@@ -493,7 +498,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what was changed, newest first */
+        /** List changes, newest first */
         get: operations["listAudit"];
         put?: never;
         post?: never;
@@ -512,9 +517,9 @@ export interface paths {
         };
         /**
          * List the encryption keys
-         * @description The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
-         *     those that
-         *     are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+         * @description The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
+         *     the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+         *     over all tenants.
          */
         get: operations["listEncryptionKeys"];
         put?: never;
@@ -534,12 +539,12 @@ export interface paths {
         };
         /**
          * Follow the inbox by server-sent events
-         * @description The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
-         *     and its id names the state of the inbox and begins with the number of its newest change. A client that returns
-         *     with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
-         *     with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
-         *     `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
-         *     stream may end at any time: connect again.
+         * @description The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
+         *     and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+         *     reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
+         *     that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+         *     its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
+         *     if the connection is open. The stream may end at any time: connect again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -559,8 +564,8 @@ export interface paths {
         };
         /**
          * Search exchanges, newest first
-         * @description Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
-         *     without `errorStack`.
+         * @description Only exchanges that have ended. Different filters are combined with AND, repeated ones with OR. Exchanges are
+         *     returned without `errorStack`.
          */
         get: operations["searchExchanges"];
         put?: never;
@@ -580,8 +585,8 @@ export interface paths {
         };
         /**
          * Explain an exchange
-         * @description Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
-         *     condition the exchange does not meet come last, each sorted by name.
+         * @description Says for each rule why it raised an alert about the exchange, or why it did not. Rules with an alert come first,
+         *     rules whose condition the exchange does not meet come last; within these, rules are sorted by name.
          */
         get: operations["explainExchange"];
         put?: never;
@@ -601,7 +606,7 @@ export interface paths {
         };
         /**
          * List the values that occur in a field
-         * @description The most frequent first, as suggestions for an editor. For attributes, the keys.
+         * @description The most frequent values first, as suggestions for an editor. For `attribute`, the keys of attributes.
          */
         get: operations["listExchangeFacets"];
         put?: never;
@@ -619,7 +624,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read the caller */
+        /** Read who the caller is */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -639,8 +644,8 @@ export interface paths {
         get?: never;
         /**
          * Change the caller's password
-         * @description Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
-         *     for people who sign in at a provider, unless an administrator has set a password.
+         * @description Ends all sessions of the user and starts a new one. Needs a session: with a token, the response is 409. It is also
+         *     409 for people who sign in at an OpenID Connect provider, unless an administrator has set a password.
          */
         put: operations["changePassword"];
         post?: never;
@@ -702,8 +707,8 @@ export interface paths {
         put?: never;
         /**
          * Discard a notification
-         * @description Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
-         *     A message that was delivered, and one that is being attempted, are a conflict.
+         * @description Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. The notification can be
+         *     sent again later. If the message was delivered or is being attempted, the response is 409.
          */
         post: operations["discardNotification"];
         delete?: never;
@@ -725,12 +730,12 @@ export interface paths {
         put?: never;
         /**
          * Send a notification again
-         * @description Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
-         *     repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
-         *     fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+         * @description Makes the notification due immediately, with a new schedule and a new `webhook-id`, so that the receiver does not
+         *     treat it as a duplicate. The count of attempts continues. The body is that of the earlier attempts, unless it was
+         *     refused or a fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
          *     individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
-         *     is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-         *     being made, and if the webhook is disabled or deleted.
+         *     is sent regardless. A notification that is already due stays as it is. While an attempt is being made, and if the
+         *     webhook is disabled or deleted, the response is 409.
          */
         post: operations["retryNotification"];
         delete?: never;
@@ -748,8 +753,8 @@ export interface paths {
         };
         /**
          * Count messages by status
-         * @description Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
-         *     those among the newest 20,000 messages.
+         * @description Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
+         *     and `suppressed` count only the newest 20,000 messages.
          */
         get: operations["countNotifications"];
         put?: never;
@@ -770,9 +775,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Discard many
-         * @description Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
-         *     is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
+         * Discard many notifications
+         * @description Ends the messages of all notifications that are named in `ids` or match `filter` as `DISCARDED`, in one
+         *     transaction. A digest is one message and is discarded as a whole. Messages that were delivered or are being
+         *     attempted stay as they are.
          */
         post: operations["discardNotifications"];
         delete?: never;
@@ -791,10 +797,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send many again
-         * @description Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
-         *     message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
-         *     again one by one. Repeating the call does not change messages that are already due.
+         * Send many notifications again
+         * @description Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+         *     transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
+         *     Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
+         *     already due.
          */
         post: operations["retryNotifications"];
         delete?: never;
@@ -811,9 +818,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the receivers that a webhook can be for
-         * @description Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
-         *     notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+         * List the receivers that webhooks can be for
+         * @description A receiver is a service with its own message format, such as PagerDuty or Teams. The list contains the built-in
+         *     receivers and those that operators have added (`TOCSIN_RECEIVERS`), sorted by name, each with its inputs and the
+         *     events that it can be notified of.
          */
         get: operations["listReceivers"];
         put?: never;
@@ -837,8 +845,8 @@ export interface paths {
         put?: never;
         /**
          * Show the requests that a receiver would get
-         * @description One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
-         *     or empty are those of the receiver's example. Nothing is sent.
+         * @description One request for each event that the receiver is notified of, about a sample exchange, without secrets. Inputs that
+         *     are left out or empty are taken from the receiver's example. Nothing is sent.
          */
         post: operations["previewReceiver"];
         delete?: never;
@@ -860,7 +868,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a replay
-         * @description Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
+         * @description Alerts that the replay has raised stay, and its digests are sent. A replay that has ended stays as it is.
          */
         post: operations["cancelReplay"];
         delete?: never;
@@ -877,7 +885,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the processes that run
+         * List the replicas
          * @description In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
          */
         get: operations["listReplicas"];
@@ -903,8 +911,8 @@ export interface paths {
         get: operations["getRoutingPolicy"];
         /**
          * Edit the routing policy
-         * @description Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
-         *     routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the whole policy. It applies to alerts that fire after this response; alerts that fired earlier keep
+         *     their routes. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
          */
         put: operations["updateRoutingPolicy"];
         post?: never;
@@ -946,7 +954,7 @@ export interface paths {
         put?: never;
         /**
          * Create a rule
-         * @description The rule is armed by its creation. It raises no alerts about exchanges that ended before.
+         * @description The rule is armed when it is created: it raises no alerts about exchanges that ended earlier.
          */
         post: operations["createRule"];
         delete?: never;
@@ -968,16 +976,15 @@ export interface paths {
         get: operations["getRule"];
         /**
          * Replace a rule's definition
-         * @description Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-         *     `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
-         *     Without `If-Match` the answer is 428, with the tag of an older
-         *     version 412.
+         * @description Replaces the whole definition; a field that is left out gets its default. Alerts that were already raised stay as
+         *     they are. A change of `fireMode` arms the rule again, as enabling does: the rule then evaluates only exchanges
+         *     that end afterwards. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
          */
         put: operations["updateRule"];
         post?: never;
         /**
          * Delete a rule
-         * @description The rule raises no more alerts.
+         * @description The rule raises no more alerts. Its existing alerts stay.
          */
         delete: operations["deleteRule"];
         options?: never;
@@ -1065,7 +1072,8 @@ export interface paths {
         put?: never;
         /**
          * Enable a rule
-         * @description The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+         * @description The rule evaluates exchanges that end afterwards. Exchanges that ended while it was disabled raise no alerts. An
+         *     enabled rule stays as it is.
          */
         post: operations["enableRule"];
         delete?: never;
@@ -1084,8 +1092,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what was changed about a rule, newest first
-         * @description Goes back as far as the audit log.
+         * List the changes of a rule, newest first
+         * @description The list goes back as far as the audit log.
          */
         get: operations["listRuleHistory"];
         put?: never;
@@ -1132,8 +1140,8 @@ export interface paths {
         /**
          * Show which alerts an edit would add and remove
          * @description Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
-         *     their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
-         *     if they are about one group and fire within one window. Nothing is stored.
+         *     the start of that period. Two alerts about exchanges are the same if they are about the same exchange; two alerts
+         *     of window rules are the same if they are about the same group and fire within one window. Nothing is stored.
          */
         post: operations["previewRuleEdit"];
         delete?: never;
@@ -1155,10 +1163,11 @@ export interface paths {
         put?: never;
         /**
          * Compare a rule's alerts with the exchanges that match
-         * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
-         *     margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-         *     just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
-         *     alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
+         * @description Asks ClickHouse for every exchange that matches and ended within the given hours before the rule's cursor, except
+         *     for a margin in which exchanges may still become visible, and asks Postgres whether each has its alert. Exchanges
+         *     that have only just become visible may be reported as missing; in that case, ask again. For a window rule, it
+         *     measures the windows of its alerts again, and looks for times in which the threshold was certainly reached and no
+         *     alert was open.
          */
         post: operations["reconcileRule"];
         delete?: never;
@@ -1178,21 +1187,20 @@ export interface paths {
         };
         /**
          * List the replays of a rule
-         * @description The newest 20, the newest first.
+         * @description The latest 20, newest first.
          */
         get: operations["listReplays"];
         put?: never;
         /**
          * Replay a rule over a past range
          * @description Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
-         *     rule
-         *     yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-         *     the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
-         *     regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
-         *     disabled or
-         *     deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
-         *     and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
-         *     that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
+         *     rule yet. It does not matter when the rule was armed, or how far it looks back. Repeating a replay raises no alert
+         *     twice. Alerts that the rule would also raise without the replay are notified as usual, whatever `messages` says. A
+         *     replay runs in the time that regular evaluation leaves free. It stops when the scope or filter of the rule
+         *     changes, and when the rule is disabled or deleted. The response is 409 while another replay of the rule is
+         *     running, while the rule is disabled, for window rules, and with `DIGEST` if a webhook of the rule, or one that the
+         *     routing policy may choose, is for a receiver that identifies alerts by a key. A range is refused if it begins
+         *     before the time whose alerts retention has deleted.
          */
         post: operations["startReplay"];
         delete?: never;
@@ -1239,7 +1247,7 @@ export interface paths {
         /**
          * Evaluate a rule at once
          * @description Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
-         *     fails again, operators are notified again. A disabled rule is a conflict.
+         *     fails again, operators are notified again. If the rule is disabled, the response is 409.
          */
         post: operations["retryRule"];
         delete?: never;
@@ -1262,7 +1270,7 @@ export interface paths {
         /**
          * Send a test notification to a rule's webhooks
          * @description Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
-         *     raised, and nothing is recorded. A rule without webhooks is a conflict.
+         *     raised, and nothing is recorded. If the rule has no webhooks, the response is 409.
          */
         post: operations["testRule"];
         delete?: never;
@@ -1283,11 +1291,11 @@ export interface paths {
         /**
          * Apply a document of rules
          * @description Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
-         *     by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
-         *     with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
-         *     replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
-         *     and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
-         *     document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
+         *     by its name, so a rule with a new name is a new rule. Rules that are not in the document stay as they are, or are
+         *     deleted with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be
+         *     read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer
+         *     wins, and the response shows the former values. With `dryRun`, nothing is written. A field error contains the path
+         *     in the document, such as `rules[3].filter.statuses[0]`. The body can have up to 16 MiB.
          */
         post: operations["applyRules"];
         delete?: never;
@@ -1306,8 +1314,8 @@ export interface paths {
         /**
          * Export all rules as a document
          * @description Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
-         *     document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
-         *     While a rule cannot be read (`unreadable`), the answer is 409 and names it.
+         *     document that `POST /rules/apply` accepts, in this or another installation. Applied where it was exported, it
+         *     changes nothing. While a rule cannot be read (`unreadable`), the response is 409 and names the rule.
          */
         get: operations["exportRules"];
         put?: never;
@@ -1327,8 +1335,8 @@ export interface paths {
         };
         /**
          * List the names of all rules
-         * @description Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
-         *     to by their ids. It has about a tenth of the size of the definitions.
+         * @description The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
+         *     that other objects refer to by id. The response is about a tenth of the size of the definitions.
          */
         get: operations["listRuleNames"];
         put?: never;
@@ -1350,9 +1358,8 @@ export interface paths {
         put?: never;
         /**
          * Show what a definition would have raised
-         * @description Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
-         *     beginning.
-         *     Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
+         * @description Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at the start of
+         *     that period. Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
          */
         post: operations["previewRuleDefinition"];
         delete?: never;
@@ -1373,8 +1380,8 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
-         *     After several failed attempts, further ones are delayed: 429 with `Retry-After`.
+         * @description Starts a session and returns it in a cookie. For wrong passwords and unknown addresses, the response is the same
+         *     401. After several failed attempts, further ones are delayed: the response is 429 with `Retry-After`.
          */
         post: operations["createSession"];
         /**
@@ -1398,10 +1405,10 @@ export interface paths {
         put?: never;
         /**
          * Show pages in a browser with a token
-         * @description For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-         *     It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
-         *     invalid
-         *     one 401. If somebody is signed in with the browser, the session stays: 409.
+         * @description For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
+         *     viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
+         *     role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+         *     stays, and the response is 409.
          */
         post: operations["beginDisplay"];
         delete?: never;
@@ -1441,7 +1448,7 @@ export interface paths {
         put?: never;
         /**
          * Create the first administrator
-         * @description Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
+         * @description Needs the code that is in the log while there is no administrator. If there is one, the response is 409.
          */
         post: operations["setUp"];
         delete?: never;
@@ -1459,15 +1466,14 @@ export interface paths {
         };
         /**
          * List silences, newest first
-         * @description Silences that are active or upcoming are one page of at most 500.
+         * @description Active and upcoming silences are returned as one page of at most 500.
          */
         get: operations["listSilences"];
         put?: never;
         /**
          * Create a silence
-         * @description It starts now at the earliest. Every message that is written from then on about a matching alert is
-         *     `SUPPRESSED`.
-         *     Messages that are already waiting are sent.
+         * @description The silence starts now at the earliest. Every message about a matching alert that is created while the silence is
+         *     in force is `SUPPRESSED`. Messages that are already waiting are sent.
          */
         post: operations["createSilence"];
         delete?: never;
@@ -1489,8 +1495,9 @@ export interface paths {
         get: operations["getSilence"];
         /**
          * Edit a silence
-         * @description Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
-         *     keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the definition of a silence that is not over; if it is over, the response is 409. A silence that has
+         *     started keeps its `startsAt`. Without `If-Match`, the response is 428; with the tag of an older version, it is
+         *     412.
          */
         put: operations["updateSilence"];
         post?: never;
@@ -1513,7 +1520,7 @@ export interface paths {
         put?: never;
         /**
          * End a silence early
-         * @description What it has suppressed stays suppressed. A silence that is over stays as it is.
+         * @description Messages that it has suppressed stay suppressed. A silence that is over stays as it is.
          */
         post: operations["endSilence"];
         delete?: never;
@@ -1552,9 +1559,9 @@ export interface paths {
         };
         /**
          * Read the state of the system
-         * @description Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
-         *     With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
-         *     everybody what is missing.
+         * @description The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
+         *     `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
+         *     `/readyz` shows everybody what is missing.
          */
         get: operations["getStatus"];
         put?: never;
@@ -1601,7 +1608,7 @@ export interface paths {
         get: operations["getTeams"];
         /**
          * Edit the teams
-         * @description Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the whole list. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
          */
         put: operations["updateTeams"];
         post?: never;
@@ -1623,7 +1630,7 @@ export interface paths {
         /**
          * Preview a message from templates
          * @description Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
-         *     get, with its secrets masked. Nothing is sent.
+         *     receive, with its secrets masked. Nothing is sent.
          */
         post: operations["previewTemplates"];
         delete?: never;
@@ -1644,7 +1651,7 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description Its role must not be higher than the caller's. The secret is only in this answer.
+         * @description The role of the token must not be higher than the caller's. The secret is in this response only.
          */
         post: operations["createToken"];
         delete?: never;
@@ -1706,14 +1713,15 @@ export interface paths {
         get: operations["getUser"];
         /**
          * Change a user
-         * @description Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
-         *     Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Disabling a user ends all of the user's sessions. The last administrator can be neither disabled nor given another
+         *     role: the response is 409. Without `If-Match`, the response is 428; with the tag of an older version, it is 412.
          */
         put: operations["updateUser"];
         post?: never;
         /**
          * Delete a user
-         * @description Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
+         * @description Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: the
+         *     response is 409.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -1733,8 +1741,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Create a link with which a user can sign in once
-         * @description It is shown only in this answer, and is valid for a day, or until the user's password is set.
+         * Create a one-time link with which a user can sign in
+         * @description The link is in this response only. It is valid for a day, or until the user's password is set.
          */
         post: operations["createUserLink"];
         delete?: never;
@@ -1755,7 +1763,7 @@ export interface paths {
         get?: never;
         /**
          * Set a user's password
-         * @description Ends every session of the user.
+         * @description Ends all sessions of the user.
          */
         put: operations["setUserPassword"];
         post?: never;
@@ -1780,7 +1788,7 @@ export interface paths {
         put?: never;
         /**
          * Save a view
-         * @description A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+         * @description Replaces a view of the caller that has the same name. Sharing a view needs the role operator.
          */
         post: operations["saveView"];
         delete?: never;
@@ -1803,7 +1811,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a saved view
-         * @description Only its owner can do this and, if it is shared, administrators.
+         * @description Only the owner can delete a view. Administrators can also delete shared views.
          */
         delete: operations["deleteView"];
         options?: never;
@@ -1842,16 +1850,17 @@ export interface paths {
         get: operations["getWebhook"];
         /**
          * Edit a webhook
-         * @description Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+         * @description Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
          *     `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-         *     Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         *     Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+         *     412.
          */
         put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook
-         * @description A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
-         *     or exhausted are discarded.
+         * @description While rules or the routing policy use the webhook, the response is 409 and names them. Messages to the webhook
+         *     that are waiting, were refused, or are exhausted are discarded.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -1870,8 +1879,8 @@ export interface paths {
         };
         /**
          * Read the deliveries to a webhook in the last 24 hours
-         * @description Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
-         *     50,000 messages of a tenant are examined; if there are more, `complete` is false.
+         * @description Attempts to send messages that were created in that time, grouped by the hour in which the attempts began. The
+         *     newest 50,000 messages of the tenant are examined; if there are more, `complete` is false.
          */
         get: operations["getWebhookActivity"];
         put?: never;
@@ -1962,8 +1971,8 @@ export interface paths {
         put?: never;
         /**
          * Replace the signing secret
-         * @description Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-         *     with the new secret and with the former one, so that the receiver can change at any time.
+         * @description Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
+         *     the new secret and the former one, so that the receiver can switch at any time.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -1986,8 +1995,8 @@ export interface paths {
         /**
          * Send a test message
          * @description Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
-         *     layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
-         *     tested, too.
+         *     layout or template, signature, network restrictions and timeout. It is neither retried nor recorded. A disabled
+         *     webhook can be tested as well.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -2012,8 +2021,9 @@ export interface components {
             count?: components["schemas"]["WindowCount"];
             delivery?: components["schemas"]["DeliverySummary"];
             /**
-             * @description An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-             *     follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
+             * @description An RE2 expression that matches the error message of the exchange, and messages that differ from it only in
+             *     ids, numbers, quotations or in what follows their first line. It can be used in
+             *     `filter.errorMessageNotMatches`. In the response for one alert, if there is a message.
              */
             errorPattern?: string;
             /**
@@ -2023,8 +2033,8 @@ export interface components {
             exchange?: components["schemas"]["Exchange"];
             /**
              * Format: uri
-             * @description The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
-             *     place.
+             * @description The URL at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the response for one alert, if that
+             *     setting has a value.
              */
             exchangeUrl?: string;
             /**
@@ -2039,8 +2049,8 @@ export interface components {
             health: boolean;
             /**
              * Format: date-time
-             * @description For a window rule: until when nothing is raised for the group, as chosen by the person who resolved it.
-             *     In the answer for one alert.
+             * @description For a window rule: until when no alert is raised for the group, as chosen by the person who resolved the alert.
+             *     In the response for one alert.
              */
             heldUntil?: string;
             /** Format: uuid */
@@ -2055,25 +2065,25 @@ export interface components {
              * Format: double
              * @description The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
              *     Absent
-             *     where the alert is not about one exchange.
+             *     if the alert is not about one exchange.
              */
             lateBySeconds?: number;
             message: string;
-            /** @description Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert. */
+            /** @description Whether it is assigned to the caller, or its rule is meant for the caller. In lists and in the response for one alert. */
             mine?: boolean;
-            /** @description The rule's current note. In the answer for one alert. */
+            /** @description The rule's current note. In the response for one alert. */
             note?: string;
             /** @description The current owner of the rule. */
             owner?: string;
-            /** @description How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible. */
+            /** @description How the caller can reopen it: by undoing what they did to it last. In lists and in the response for one alert, while that is possible. */
             reopenable?: components["schemas"]["Reopening"];
-            /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert. */
+            /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the response for one alert. */
             resolution?: components["schemas"]["AlertResolution"];
             /** Format: date-time */
             resolvedAt?: string;
             /** @description Absent if no person resolved it. */
             resolvedBy?: string;
-            /** @description How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired. */
+            /** @description How the alert was routed. In the response for one alert, if its rule used the routing policy when it fired. */
             routing?: components["schemas"]["AlertRouting"];
             /** Format: uuid */
             ruleId: string;
@@ -2088,24 +2098,24 @@ export interface components {
             runbookUrl?: string;
             severity: components["schemas"]["Severity"];
             /**
-             * @description The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+             * @description Identifies the alert's issue, together with application and route. In the response for one alert, if it is about one
              *     exchange; empty if the exchange has no error.
              */
             signature?: string;
             /**
              * Format: date-time
-             * @description When that was decided; absent if it is not snoozed.
+             * @description When it was snoozed; absent if it is not snoozed.
              */
             snoozedAt?: string;
             snoozedBy?: string;
             /**
              * Format: date-time
-             * @description When somebody wants to be reminded of it; absent if it is not snoozed.
+             * @description When the snooze ends; absent if the alert is not snoozed.
              */
             snoozedUntil?: string;
             state: components["schemas"]["AlertState"];
             title: string;
-            /** @description Whether the caller has not read it. In lists and the answer for one alert. */
+            /** @description Whether the caller has not read it. In lists and in the response for one alert. */
             unread?: boolean;
             /**
              * Format: uuid
@@ -2125,7 +2135,7 @@ export interface components {
              * @description The start of the first bucket.
              */
             from: string;
-            /** @description Without rules that raised nothing. */
+            /** @description Rules that raised no alerts are left out. */
             rules: components["schemas"]["RuleActivity"][];
         };
         AlertAssignment: {
@@ -2156,7 +2166,10 @@ export interface components {
              */
             unread?: number;
         };
-        /** @description The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR. */
+        /**
+         * @description The parameters of the list of alerts, as a body. Different fields are combined with AND, the entries of one field
+         *     with OR; for `attribute`, all entries must hold.
+         */
         AlertFilter: {
             application?: string[];
             assignee?: string[];
@@ -2189,10 +2202,10 @@ export interface components {
             acknowledged: number;
             /**
              * Format: date-time
-             * @description For groups by issue: when that was done last.
+             * @description For groups by issue: when one of these was last acknowledged.
              */
             acknowledgedAt?: string;
-            /** @description For groups by issue: who has acknowledged alerts of it that are acknowledged now. */
+            /** @description For groups by issue: who acknowledged those of its alerts that are acknowledged now. */
             acknowledgedBy?: string[];
             /** @description For groups by issue. */
             application?: string;
@@ -2228,9 +2241,9 @@ export interface components {
             ruleName?: string;
             /** @description For groups by issue: the highest severity of its alerts, by which they are ordered. */
             severity?: components["schemas"]["Severity"];
-            /** @description What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error. */
+            /** @description The signature of the error, for groups by signature and issue. Empty for alerts without an error. */
             signature?: string;
-            /** @description For groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */
+            /** @description For groups by issue: how many alerts fired in each of the last 24 hours, the oldest first. */
             trend?: number[];
             /** Format: int64 */
             unread: number;
@@ -2238,19 +2251,19 @@ export interface components {
         AlertGroupPage: {
             /**
              * Format: date-time
-             * @description As of a list of alerts; see `upTo`.
+             * @description As in a list of alerts; for `upTo`.
              */
             asOf: string;
             items: components["schemas"]["AlertGroup"][];
             nextCursor?: string;
         };
         /**
-         * @description A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
-         *     and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-         *     of a window rule is about many exchanges: a condition on its environment, application, route or error type
-         *     holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
-         *     if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
-         *     for such an alert.
+         * @description A condition on alerts. All parts must hold; an absent part is no restriction, and at least one part is needed.
+         *     Scope and filter refer to the exchange as the alert shows it; a filter without statuses accepts every status. An
+         *     alert of a window rule is about many exchanges: a condition on its environment, application, route or error type
+         *     holds if the rule groups by that field and the group meets it, or if the rule names values without wildcards that
+         *     all meet it; a condition on an attribute holds if the rule groups by that attribute, and the group has a value
+         *     that meets it. Any other condition on the exchange never holds for such an alert.
          */
         AlertMatch: {
             filter?: components["schemas"]["Filter"];
@@ -2263,7 +2276,7 @@ export interface components {
         AlertNoteText: {
             /**
              * Format: uuid
-             * @description Chosen by the client; made by Tocsin if absent.
+             * @description Chosen by the client; generated by Tocsin if absent.
              */
             noteId?: string;
             text: string;
@@ -2271,16 +2284,16 @@ export interface components {
         AlertPage: {
             /**
              * Format: date-time
-             * @description The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
-             *     later. By Postgres's clock.
+             * @description The list contains every alert that fired by this time, on Postgres's clock. As `upTo` of an action, it excludes alerts that fired
+             *     later.
              */
             asOf: string;
             items: components["schemas"]["Alert"][];
             nextCursor?: string;
             /**
              * Format: date-time
-             * @description For a search for a text that continues although the page is short or empty: every alert that fired after this
-             *     instant was searched. Continue with `nextCursor`.
+             * @description Present if a search for a text is not finished although the page is short or empty: every alert that fired after this
+             *     time has been searched. Continue with `nextCursor`.
              */
             searchedTo?: string;
         };
@@ -2324,7 +2337,7 @@ export interface components {
             filter?: components["schemas"]["AlertFilter"];
             ids?: string[];
             /**
-             * @description Whether alerts that others handle are assigned, too.
+             * @description Whether to assign alerts that others handle as well.
              * @default false
              */
             reassign?: boolean;
@@ -2345,9 +2358,9 @@ export interface components {
             filter?: components["schemas"]["AlertFilter"];
             /**
              * Format: date-time
-             * @description For resolve: until when nothing is raised for the groups of alerts of window rules, whatever their
-             *     values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
-             *     until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
+             * @description For resolving: until when no alerts are raised for the groups of these alerts, whatever their
+             *     values are; afterwards they may fire again. In the future, at most 30 days from now. If absent, no alert is raised for a
+             *     group until its condition has ceased to hold. It has no effect on alerts that are about one exchange.
              */
             holdUntil?: string;
             ids?: string[];
@@ -2361,7 +2374,7 @@ export interface components {
         AlertsEvent: {
             /**
              * @description The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
-             *     if that is not known or too much: then everything may have changed. Never in the first event of a stream.
+             *     if they are not known or too many: then any alert may have changed. Never in the first event of a stream.
              */
             changed?: string[];
             counts: components["schemas"]["AlertCounts"];
@@ -2375,7 +2388,7 @@ export interface components {
             until: string;
         };
         /**
-         * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+         * @description `PENDING`: the threshold is reached, but not for `forDurationSeconds` yet; nobody has been notified.
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
@@ -2383,8 +2396,8 @@ export interface components {
             items: string[];
         };
         /**
-         * @description One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
-         *     default); the rest stays as long as the alert.
+         * @description One HTTP request, or the sending of one e-mail. Its headers and the body of the response are deleted some time
+         *     after the message is settled (30 days by default); the rest stays as long as the alert.
          */
         Attempt: {
             /** Format: double */
@@ -2397,35 +2410,37 @@ export interface components {
              */
             finishedAt?: string;
             number: number;
-            /** @description The process that made it. */
+            /** @description The replica that made it. */
             replica?: string;
             request?: components["schemas"]["RequestHead"];
-            /** @description The beginning of the answer's body. */
+            /** @description The beginning of the body of the response. */
             response?: string;
             responseHead?: components["schemas"]["ResponseHead"];
             /** Format: date-time */
             startedAt: string;
-            /** @description The HTTP status, or the SMTP code; absent when there was no answer. */
+            /** @description The HTTP status, or the SMTP code; absent if there was no response. */
             statusCode?: number;
             verdict: components["schemas"]["AttemptVerdict"];
         };
         /**
-         * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
-         *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-         *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
-         *     may have expired.
+         * @description `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
+         *     was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
+         *     a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
+         *     accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
+         *     webhook no longer accepted the message, or the lease may have expired.
          * @enum {string}
          */
         AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
         /**
-         * @description A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
-         *     each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
+         * @description A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at
+         *     most 18 digits on each side of the point, and an exponent from -18 to 18. An attribute that is missing, or is not
+         *     such a number, meets none of them.
          */
         AttributeMatch: {
             key: string;
             /**
-             * @description Inverts the condition. It then holds exactly if it would not hold otherwise, also if the attribute does not exist.
+             * @description Inverts the condition: it holds if it would not hold otherwise, and therefore also if the attribute is
+             *     missing.
              * @default false
              */
             not?: boolean;
@@ -2439,7 +2454,7 @@ export interface components {
         AuditEntry: {
             /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known. */
             action: string;
-            /** @description The e-mail address of a user, the name of a token. */
+            /** @description The e-mail address of a user, or the name of a token. */
             actor: string;
             actorId?: string;
             /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
@@ -2461,12 +2476,12 @@ export interface components {
             objectId?: string;
             objectKind: string;
             objectName?: string;
-            /** @description The operation of this API. */
+            /** @description The operation of the API. */
             operation?: string;
             requestId?: string;
             /** @description How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open. */
             via: string;
-            /** @description Of the session. */
+            /** @description The id of the session. */
             viaId?: string;
         };
         AuditPage: {
@@ -2477,7 +2492,7 @@ export interface components {
         BeatEvent: {
             /**
              * Format: double
-             * @description The time until the next one.
+             * @description The time until the next `beat`.
              */
             intervalSeconds: number;
         };
@@ -2486,7 +2501,7 @@ export interface components {
             actionId: string;
             /**
              * Format: int64
-             * @description Alerts that already were in this state.
+             * @description Alerts that were already in this state.
              */
             already: number;
             /** Format: int64 */
@@ -2512,7 +2527,7 @@ export interface components {
             /** @example 08:00 */
             from: string;
             /**
-             * @description A name of the IANA database.
+             * @description A name in the IANA time zone database.
              * @example Europe/Berlin
              */
             timeZone: string;
@@ -2542,7 +2557,7 @@ export interface components {
             comparedAt: string;
             /**
              * Format: int64
-             * @description Exchanges that match and have no alert; 0 when nothing is missing.
+             * @description Exchanges that match and have no alert; 0 if nothing is missing.
              */
             missing: number;
             /**
@@ -2552,7 +2567,7 @@ export interface components {
             rules: number;
             /**
              * Format: date-time
-             * @description Since when every rule has been compared; absent before the first complete round.
+             * @description Every rule has been compared at or after this time; absent before the first complete round.
              */
             wholeSince?: string;
         };
@@ -2573,7 +2588,7 @@ export interface components {
             delivered: number;
             /**
              * Format: int64
-             * @description Attempts that it did not accept, or did not answer.
+             * @description Attempts that it did not accept, or did not respond to.
              */
             failed: number;
             /**
@@ -2590,50 +2605,53 @@ export interface components {
         /** @description The state of the notifications of an alert, or of several. */
         DeliverySummary: {
             delivered: number;
-            /** @description Not to be sent because a person discarded them, or because they are of no use any more. */
+            /** @description Not sent because a person discarded them, or because they are no longer useful. */
             discarded: number;
             /** @description Refused permanently, or attempted as often as the schedule allows. */
             failed: number;
             /**
              * Format: date-time
-             * @description The next attempt of those that wait.
+             * @description The next attempt of those that are waiting.
              */
             nextAttemptAt?: string;
             /**
              * Format: date-time
-             * @description Until when quiet hours hold the first of those that they hold.
+             * @description The earliest time at which quiet hours release one of those that they hold.
              */
             quietUntil?: string;
-            /** @description Attempted without success so far. */
+            /** @description Attempted without success so far, and due to be attempted again. */
             retrying: number;
-            /** @description Not to be sent because of a silence. */
+            /** @description Not sent because of a silence. */
             suppressed: number;
             total: number;
         };
         Dependency: {
-            /** @description Why not; without addresses and secrets. */
+            /** @description Why it cannot be used; without addresses and secrets. */
             error?: string;
             /**
              * @example postgres
              * @example clickhouse
              */
             name: string;
-            /** @description Whether it can be used. A Postgres server that accepts no writes cannot. */
+            /** @description Whether it can be used. A Postgres server that accepts no writes cannot be used. */
             reachable: boolean;
         };
-        /** @description In messages; a digest is one. */
+        /** @description The counts are numbers of messages; a digest is one message. */
         DiscardedAnswer: {
             /** @description Messages that were discarded. */
             discarded: number;
             /** @description Messages that were delivered or discarded before, or are being attempted. */
             skipped: number;
         };
-        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        /**
+         * @description Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+         *     `FAILED` or `EXHAUSTED`.
+         */
         DiscardFilter: {
             alertId?: string[];
             /**
              * Format: date-time
-             * @description Created at or after this instant.
+             * @description Created at or after this time.
              */
             from?: string;
             reason?: components["schemas"]["NotificationReason"][];
@@ -2641,7 +2659,7 @@ export interface components {
             status?: ("PENDING" | "RETRYING" | "FAILED" | "EXHAUSTED")[];
             /**
              * Format: date-time
-             * @description Created before this instant.
+             * @description Created before this time.
              */
             to?: string;
             webhookId?: string[];
@@ -2659,7 +2677,7 @@ export interface components {
             id: string;
             /**
              * Format: int64
-             * @description The webhooks whose secrets are encrypted with this key.
+             * @description The number of webhooks whose secrets are encrypted with this key.
              */
             secrets: number;
             state: components["schemas"]["EncryptionKeyState"];
@@ -2668,32 +2686,34 @@ export interface components {
             items: components["schemas"]["EncryptionKey"][];
         };
         /**
-         * @description `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
-         *     secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+         * @description `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so
+         *     its secrets cannot be decrypted; `UNKNOWN` stands for secrets of unknown format.
          * @enum {string}
          */
         EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
         /**
          * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
-         *     alert is acknowledged,
-         *     resolved or snoozed when it is due.
+         *     alert is acknowledged, resolved or snoozed when the step is due.
          */
         EscalationStep: {
-            /** @description More than those of the step before. */
+            /** @description The minutes since the alert fired; more than those of the previous step. */
             afterMinutes: number;
-            /** @description Teams are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team. */
+            /** @description Names of teams. They are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team. */
             teams?: string[];
             webhookIds?: string[];
         };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
             application: string;
-            /** @description In the answer for one alert only. */
+            /** @description In the response for one alert only. */
             attributes?: {
                 [key: string]: string;
             };
             correlationId: string;
-            /** @example 12345678 */
+            /**
+             * @description The duration in nanoseconds.
+             * @example 12345678
+             */
             durationNs: string;
             /**
              * Format: date-time
@@ -2702,7 +2722,7 @@ export interface components {
             endTime?: string;
             environment: string;
             errorMessage: string;
-            /** @description In the answer for one alert only. */
+            /** @description In the response for one alert only. */
             errorStack?: string;
             errorType: string;
             executionId: string;
@@ -2724,7 +2744,7 @@ export interface components {
             items: components["schemas"]["Exchange"][];
             nextCursor?: string;
         };
-        /** @description Names one exchange. */
+        /** @description Identifies one exchange. */
         ExchangeRef: {
             executionId: string;
             /**
@@ -2741,10 +2761,10 @@ export interface components {
         };
         /**
          * @description ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-         *     evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
-         *     became
-         *     visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
-         *     rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
+         *     evaluated yet. FAILING: it matches, and is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it
+         *     matches, but became visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it
+         *     ended before the rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition that
+         *     was in force at its time.
          * @enum {string}
          */
         ExplainVerdict: "ALERTED" | "COUNTED" | "WAITING" | "FAILING" | "BEYOND_LOOK_BACK" | "EXPIRED" | "NOT_ARMED" | "DISABLED" | "NOT_MATCHED";
@@ -2754,14 +2774,14 @@ export interface components {
         FacetValue: {
             /**
              * Format: int64
-             * @description Rows in which it occurs.
+             * @description The number of exchanges in which it occurs.
              */
             count: number;
             value: string;
         };
         /** @description What is wrong with one field. */
         FieldError: {
-            /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match. */
+            /** @description What is wrong, for programs, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match. */
             code: string;
             /** @description The path, such as `filter.statuses[0]`, or the name of a parameter. */
             field: string;
@@ -2775,37 +2795,44 @@ export interface components {
             errorMessageContains?: string;
             /** @description An RE2 expression; it may match anywhere in the message. */
             errorMessageMatches?: string;
-            /** @description Texts of which the error message contains none. Case matters. */
+            /** @description Texts that must not occur in the error message. Case matters. */
             errorMessageNotContains?: string[];
             /** @description RE2 expressions; none of them may match anywhere in the message. */
             errorMessageNotMatches?: string[];
             errorTypes?: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The maximum duration in milliseconds; inclusive.
+             */
             maxDurationMs?: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The minimum duration in milliseconds; inclusive.
+             */
             minDurationMs?: number;
-            /** @description Error types that do not match. An exchange without an error type has none of them. */
+            /** @description Error types that must not occur. An exchange without an error type meets this condition. */
             notErrorTypes?: string[];
-            /** @description None means FAILED. */
+            /** @description Absent or empty means FAILED. */
             statuses?: ("COMPLETED" | "FAILED")[];
         };
         /**
          * @description `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
          *     while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
-         *     `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+         *     `threshold` exchanges match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
          *     `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
-         *     `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
-         *     present, by the time after which exchanges became visible.
+         *     `ABSENT_IN_WINDOW`: fewer than `threshold` exchanges match, for one of the expected groups; its window ends before
+         *     the present, by as much time as exchanges take to become visible.
          * @enum {string}
          */
         FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW" | "ABSENT_IN_WINDOW";
         /**
-         * @description The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
+         * @description The field by which exchanges are grouped; each value is counted separately. For ATTRIBUTE, `groupByAttribute`
+         *     contains the key.
          * @enum {string}
          */
         GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT" | "ERROR_TYPE" | "ATTRIBUTE";
         HeaderField: {
-            /** @description The value is a secret, or may hold one, and is not kept. */
+            /** @description The value is a secret, or may contain one, and is not stored. */
             masked?: boolean;
             name: string;
             value?: string;
@@ -2817,7 +2844,7 @@ export interface components {
             application: string;
             /** Format: int64 */
             count: number;
-            /** @description How many alerts fired in each 24 hours of the last 14 days, the oldest first. */
+            /** @description How many alerts fired in each of the last 14 periods of 24 hours, the oldest first. */
             days: number[];
             /** Format: int64 */
             firing: number;
@@ -2834,14 +2861,14 @@ export interface components {
             newestAt: string;
             /**
              * Format: int64
-             * @description How many places there are; `places` may hold fewer.
+             * @description How many places there are; `places` may contain fewer.
              */
             placeCount: number;
-            /** @description Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error. */
+            /** @description The applications and routes where exchanges failed with the same signature, including those of this issue, most alerts first. Empty for alerts without an error. */
             places: components["schemas"]["IssuePlaceCount"][];
             /**
              * Format: int64
-             * @description How many regressions there are; `regressions` may hold fewer.
+             * @description How many regressions there are; `regressions` may contain fewer.
              */
             regressionCount: number;
             /** @description Alerts that fired when all alerts before them had been resolved, newest first. */
@@ -2853,7 +2880,7 @@ export interface components {
             rules: components["schemas"]["IssueRuleCount"][];
             severity: components["schemas"]["Severity"];
             signature: string;
-            /** @description How many alerts fired in each hour of the last 24, the oldest first. */
+            /** @description How many alerts fired in each of the last 24 hours, the oldest first. */
             trend: number[];
         };
         /** @description What somebody wrote about an issue, or about a window rule and one of its groups. */
@@ -2875,7 +2902,7 @@ export interface components {
             application: string;
             /**
              * Format: uuid
-             * @description Chosen by the client; made by Tocsin if absent.
+             * @description Chosen by the client; generated by Tocsin if absent.
              */
             noteId?: string;
             route: string;
@@ -2903,19 +2930,19 @@ export interface components {
             secret: string;
         };
         Me: {
-            /** @description Of a user. */
+            /** @description The e-mail address of a user. */
             email?: string;
-            /** @description Of a user. */
+            /** @description Whether a user has a password. */
             hasPassword?: boolean;
             /**
              * Format: uuid
-             * @description Of the user or the token; absent if there is neither.
+             * @description The id of the user or token; absent if there is neither.
              */
             id?: string;
             /** @description The OpenID Connect provider that the user comes from. */
             issuer?: string;
             /**
-             * @description `open`: nobody has to sign in here.
+             * @description `open`: nobody has to sign in.
              * @enum {string}
              */
             kind: "user" | "token" | "open";
@@ -2923,14 +2950,14 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Format: date-time
-             * @description When the session expires at the latest.
+             * @description The latest time at which the session expires.
              */
             sessionExpiresAt?: string;
             tenant: string;
         };
         /**
-         * @description What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
-         *     and once the retention has deleted it.
+         * @description What the last attempt sent, or the next one will send. In the response for one notification only. Absent before the first attempt,
+         *     and once retention has deleted it.
          */
         MessageBody: {
             contentType: string;
@@ -2938,7 +2965,7 @@ export interface components {
             text: string;
             truncated: boolean;
         };
-        /** @description What changed since the event that a returning client saw last. In its first event only. */
+        /** @description What changed since the last event that a reconnecting client has seen. In the first event after reconnecting only. */
         MissedAlerts: {
             /**
              * Format: int64
@@ -2961,7 +2988,7 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         NewUser: {
-            /** @description E-mail address with which the user signs in. It is unique across all tenants. */
+            /** @description The e-mail address with which the user signs in. It is unique across all tenants. */
             email: string;
             /** @description The name of the user in alerts. */
             name: string;
@@ -2970,8 +2997,8 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
-         * @description One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
-         *     the number of the retry behind it when a person has sent it again.
+         * @description One message, or one that is part of a digest. Every attempt sends its id in the header `webhook-id`, followed by
+         *     the number of the retry if a person has sent it again.
          */
         Notification: {
             /**
@@ -2990,7 +3017,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: uuid
-             * @description The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
+             * @description The digest that contains this notification and determines its status and attempts. Absent if it is sent on its own.
              */
             digestId?: string;
             /** @description How many notifications were combined into that digest, or into this one. */
@@ -2999,12 +3026,12 @@ export interface components {
             id: string;
             /**
              * Format: double
-             * @description How long the last attempt that has ended took.
+             * @description The duration of the last attempt that has ended.
              */
             lastDurationMs?: number;
             /** @description Why the last attempt did not deliver the message. */
             lastError?: string;
-            /** @description The receiver's answer to the last attempt that it answered. */
+            /** @description The status code of the receiver's last response. */
             lastStatusCode?: number;
             /**
              * Format: date-time
@@ -3017,7 +3044,7 @@ export interface components {
              */
             quietUntil?: string;
             reason: components["schemas"]["NotificationReason"];
-            /** @description When people sent it again, oldest first. In the answer for one notification only. */
+            /** @description When people sent it again, and who, oldest first. In the response for one notification only. */
             retries?: components["schemas"]["NotificationRetry"][];
             /**
              * Format: uuid
@@ -3032,7 +3059,7 @@ export interface components {
             verdicts?: components["schemas"]["AttemptVerdict"][];
             /** Format: uuid */
             webhookId: string;
-            /** @description The webhook's current name; empty when it was deleted. */
+            /** @description The current name of the webhook; empty if it was deleted. */
             webhookName: string;
         };
         NotificationCounts: {
@@ -3056,7 +3083,7 @@ export interface components {
             nextCursor?: string;
             /**
              * Format: date-time
-             * @description How far back a search for a text has looked. Absent if the page is full or the search has finished.
+             * @description Present if a search for a text is not finished although the page is not full. Every notification that was created after this time has been searched.
              */
             searchedTo?: string;
         };
@@ -3064,7 +3091,7 @@ export interface components {
          * @description `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
          *     snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
          *     no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
-         *     an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+         *     an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
          *     cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
          *     `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
          *     not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
@@ -3080,9 +3107,9 @@ export interface components {
         /**
          * @description `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
          *     `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
-         *     allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
-         *     older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
-         *     when it was written.
+         *     allows, or waited for longer than the schedule lasts. `DISCARDED` was discarded by a person, or by Tocsin because
+         *     it was older than the webhook's `eventMaxAgeSeconds` or no longer useful. `SUPPRESSED` is not sent, because a
+         *     silence was in force when it was created.
          * @enum {string}
          */
         NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED" | "SUPPRESSED";
@@ -3096,15 +3123,15 @@ export interface components {
              * @description Notifications not yet settled: exact up to 10,000, beyond that an estimate.
              */
             depth: number;
-            /** @description Whether `depth` is an estimate. It is above 10,000 then, and some seconds old. */
+            /** @description Whether `depth` is an estimate. It is then above 10,000, and some seconds old. */
             estimated: boolean;
             /**
              * Format: double
-             * @description The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
+             * @description The age of the oldest one; absent if there is none. Above 10,000, it may be the age of another old one.
              */
             oldestAgeSeconds?: number;
         };
-        /** @description A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it. */
+        /** @description A partition is the unit of evaluation. It contains the rules of some tenants, and one replica holds it. */
         PartitionStatus: {
             /**
              * Format: date-time
@@ -3118,7 +3145,7 @@ export interface components {
             cursorAt?: string;
             /**
              * Format: double
-             * @description How far that is behind the present.
+             * @description How far `cursorAt` is behind the present.
              */
             lagSeconds?: number;
             /** @description The id of the replica that holds it. Absent while none does. */
@@ -3134,21 +3161,22 @@ export interface components {
             newPassword: string;
         };
         /**
-         * @description The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-         *     and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
-         *     are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+         * @description The receiver that the webhook is for, instead of `url`, and its inputs. The receiver defines the URL, the headers
+         *     and the bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
+         *     are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
+         *     supports.
          */
         PresetDefinition: {
-            /** @description As `GET /receivers` names it. */
+            /** @description The id of the receiver in `GET /receivers`. */
             id: string;
-            /** @description By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again. */
+            /** @description The values of the inputs by name; `GET /receivers` lists the inputs. They are stored encrypted, and secret ones are never shown again. */
             inputs?: {
                 [key: string]: string;
             };
         };
         /**
-         * @description Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
-         *     because permission to edit a webhook does not include reading them.
+         * @description Inputs of the webhook's receiver. Those that are left out stay. If an edit leads to another host, all secret
+         *     inputs have to be given again, because permission to edit a webhook does not include reading them.
          */
         PresetEdit: {
             inputs: {
@@ -3201,38 +3229,38 @@ export interface components {
         PreviewShare: {
             /** Format: int64 */
             alerts: number;
-            /** @description Empty if the alerts count exchanges of several. */
+            /** @description Empty if the alerts count exchanges of several ones. */
             application: string;
-            /** @description Empty if the alerts count exchanges of several. */
+            /** @description Empty if the alerts count exchanges of several ones. */
             route: string;
         };
         /** @description Problem details (RFC 9457). */
         Problem: {
             /**
-             * @description The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
+             * @description The kind of problem, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
              *     unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-             *     another one for a status without a separate kind.
+             *     another one for a status that has no kind here.
              */
             code: string;
             /** @description What happened, in a sentence. Absent for internal errors. */
             detail?: string;
             errors?: components["schemas"]["FieldError"][];
-            /** @description Names this request in Tocsin's log. */
+            /** @description Identifies this request in the log of Tocsin. */
             requestId: string;
             status: number;
             /** @description The HTTP status in words. */
             title: string;
             /**
-             * @description Always about:blank; `code` distinguishes the kinds.
+             * @description Always about:blank; `code` says which kind of problem it is.
              * @example about:blank
              */
             type: string;
         };
         /**
-         * @description When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
-         *     are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
-         *     acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
-         *     never; an edit without it ends quiet hours.
+         * @description The hours in which a webhook is notified of critical alerts only: those of each entry. Other messages are held
+         *     until the hours are over. A message is then sent if the alert is still firing and nobody has acknowledged,
+         *     resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means no quiet
+         *     hours; an edit without it removes them.
          */
         QuietHours: components["schemas"]["Calendar"][];
         /** @description Either `ids` or `filter`. */
@@ -3240,7 +3268,7 @@ export interface components {
             filter?: components["schemas"]["AlertFilter"];
             ids?: string[];
             /**
-             * @description Marks them as unread instead
+             * @description Whether to mark them as unread instead.
              * @default false
              */
             unread?: boolean;
@@ -3258,7 +3286,7 @@ export interface components {
             changed: number;
         };
         Receiver: {
-            /** @description What it gets, in a sentence. */
+            /** @description What the receiver gets, in a sentence. */
             about: string;
             /** @description The default of a new webhook. */
             digestAbove: number;
@@ -3268,10 +3296,10 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             id: string;
             inputs: components["schemas"]["ReceiverInput"][];
-            /** @description Whether it knows alerts by a key. It then never gets digests. */
+            /** @description Whether it identifies alerts by a key. It then never gets digests. */
             keyed: boolean;
             name: string;
-            /** @description Whether operators of this server have added it. */
+            /** @description Whether operators of this installation have added it. */
             own: boolean;
             /**
              * Format: double
@@ -3326,31 +3354,31 @@ export interface components {
         Reconciliation: {
             /**
              * Format: int64
-             * @description Those of them that have their alert.
+             * @description Matching exchanges that have their alert.
              */
             alerted: number;
             /**
              * Format: int64
-             * @description Alerts of a window rule whose count differs from the table.
+             * @description Alerts of a window rule whose count differs from that of the exchanges in ClickHouse.
              */
             different?: number;
-            /** @description What was found about the alerts of a window rule, the first few of each kind. */
+            /** @description Findings about the alerts of a window rule, the first few of each kind. */
             findings?: components["schemas"]["ReconciliationFinding"][];
             /**
              * Format: date-time
-             * @description Exchanges that ended at or after it were compared, …
+             * @description The start of the comparison: exchanges that ended at or after it.
              */
             from: string;
             /**
              * Format: int64
-             * @description Those that did not count exchanges that became visible later.
+             * @description Alerts of a window rule that did not count exchanges, because these became visible later.
              */
             late?: number;
-            /** @description The longest delay of these exchanges. */
+            /** @description The longest delay of the exchanges that were not counted. */
             lateBySeconds?: number;
             /**
              * Format: int64
-             * @description Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
+             * @description Matching exchanges that have no alert because they became visible later than the rule looks back.
              */
             lateDropped: number;
             /**
@@ -3360,10 +3388,10 @@ export interface components {
             matching: number;
             /**
              * Format: int64
-             * @description Those that have no alert although they should; 0 when nothing is missing.
+             * @description Matching exchanges that have no alert although they should; 0 if nothing is missing.
              */
             missing: number;
-            /** @description The execution ids of the first few that are missing. */
+            /** @description The execution ids of the first few exchanges whose alerts are missing. */
             missingSample: string[];
             /**
              * Format: int64
@@ -3375,18 +3403,18 @@ export interface components {
             ruleId: string;
             /**
              * Format: date-time
-             * @description … and before it.
+             * @description The end of the comparison: exchanges that ended before it.
              */
             to: string;
             /**
              * Format: int64
-             * @description What cannot be checked: see the findings.
+             * @description Alerts and windows that cannot be checked; `findings` says why.
              */
             unchecked?: number;
             /**
              * Format: int64
-             * @description Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule,
-             *     alerts that fired, are open or were resolved without a reason.
+             * @description Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule, alerts
+             *     that fired, are open or were resolved without a reason.
              */
             unexpected: number;
         };
@@ -3395,12 +3423,12 @@ export interface components {
             alertId?: string;
             /**
              * Format: date-time
-             * @description Where the window ends.
+             * @description The end of the window.
              */
             at?: string;
             /**
              * Format: int64
-             * @description What is there.
+             * @description The count of the exchanges in ClickHouse.
              */
             foundObserved?: number;
             /** Format: int64 */
@@ -3408,11 +3436,11 @@ export interface components {
             group?: string;
             /** @enum {string} */
             kind: "MISSING" | "UNFOUNDED" | "DIFFERENT" | "LATE" | "UNCHECKED";
-            /** @description How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late. */
+            /** @description How late the exchanges that were not counted became visible. For MISSING, the alert is not missing after all if exchanges became visible this late. */
             lateBySeconds?: number;
             /**
              * Format: int64
-             * @description What the alert says.
+             * @description The count that the alert states.
              */
             storedObserved?: number;
             /** Format: int64 */
@@ -3437,12 +3465,12 @@ export interface components {
         Reopening: {
             /**
              * Format: uuid
-             * @description What `/alerts/actions/{id}/undo` takes.
+             * @description The id for `/alerts/actions/{id}/undo`.
              */
             actionId: string;
             /**
              * Format: int64
-             * @description How many alerts were changed together. The undo reopens all of them.
+             * @description How many alerts were changed together. Undoing it reopens all of them.
              */
             alerts: number;
             /**
@@ -3451,7 +3479,7 @@ export interface components {
              */
             until: string;
         };
-        /** @description One process. Its instants are of Postgres's clock. */
+        /** @description One process of Tocsin. Its times are on Postgres's clock. */
         Replica: {
             /** @description Whether its heartbeats are recent enough that others do not take over its work. */
             alive: boolean;
@@ -3466,7 +3494,7 @@ export interface components {
              */
             claimedRules: number;
             host: string;
-            /** @description Its name in leases, attempts and the log; `replicaId` of the status is the one that answers. */
+            /** @description Identifies the replica in leases, attempts and the log; `replicaId` of the status is that of the replica that responds. */
             id: string;
             /** Format: double */
             lastBeatAgeSeconds: number;
@@ -3496,11 +3524,11 @@ export interface components {
         };
         /**
          * @description What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
-         *     webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
+         *     webhook: if the webhook was edited since, `host` is empty and the headers of the webhook are left out.
          */
         RequestHead: {
             bodyBytes: number;
-            /** @description Digest of the body in hex. */
+            /** @description The SHA-256 of the body, in hex. */
             bodySha256: string;
             headers: components["schemas"]["HeaderField"][];
             /** @description Of the URL only the host is shown. */
@@ -3516,27 +3544,30 @@ export interface components {
             /** @description Absent if no person did it. */
             by?: string;
         };
-        /** @description The head of the answer, at most 4 KiB, without secrets. */
+        /** @description The status line and headers of the response, at most 4 KiB, without secrets. */
         ResponseHead: {
             headers: components["schemas"]["HeaderField"][];
             /** @example HTTP/1.1 200 OK */
             statusLine: string;
-            /** @description Headers were left out or cut. */
+            /** @description Whether headers were left out or shortened. */
             truncated?: boolean;
         };
-        /** @description In messages; a digest is one. */
+        /** @description The counts are numbers of messages; a digest is one message. */
         RetriedAnswer: {
             /** @description Messages that are due again. */
             retried: number;
-            /** @description Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted. */
+            /** @description Messages that were delivered, are already due or being attempted, or whose webhook is disabled or deleted. */
             skipped: number;
         };
-        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        /**
+         * @description Different fields are combined with AND, the entries of a list with OR. Without `status`, notifications that are
+         *     `FAILED` or `EXHAUSTED`.
+         */
         RetryFilter: {
             alertId?: string[];
             /**
              * Format: date-time
-             * @description Created at or after this instant.
+             * @description Created at or after this time.
              */
             from?: string;
             reason?: components["schemas"]["NotificationReason"][];
@@ -3544,7 +3575,7 @@ export interface components {
             status?: ("FAILED" | "EXHAUSTED" | "RETRYING")[];
             /**
              * Format: date-time
-             * @description Created before this instant.
+             * @description Created before this time.
              */
             to?: string;
             webhookId?: string[];
@@ -3555,7 +3586,9 @@ export interface components {
             ids?: string[];
         };
         /**
-         * @description The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+         * @description The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
+         *     alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+         *     replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "editor" | "admin";
@@ -3574,21 +3607,22 @@ export interface components {
             webhookIds: string[];
         };
         /**
-         * @description `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
-         *     comes after a route that was taken and does not continue.
+         * @description `TAKEN`: the route matches. `NOT_MATCHED`: it does not match, and `unmet` lists the conditions that do not hold.
+         *     `NOT_REACHED`: it comes after a route that was taken and does not continue.
          * @enum {string}
          */
         RouteVerdict: "TAKEN" | "NOT_MATCHED" | "NOT_REACHED";
         /**
-         * @description `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
-         *     none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+         * @description `ROUTED`: the alert took at least one route; a route without webhooks notifies nobody. `DEFAULT`: it took no route
+         *     and went to the default. `NO_ROUTE`: it took no route, and there is no default, so nobody is notified. `WEBHOOKS`:
+         *     the rule names webhooks itself.
          * @enum {string}
          */
         RoutingAnswer: "ROUTED" | "DEFAULT" | "NO_ROUTE" | "WEBHOOKS";
         RoutingPolicy: {
             defaultEscalation?: components["schemas"]["EscalationStep"][];
             defaultWebhookIds: string[];
-            /** @description Why the stored policy cannot be used: the rules that use it cannot be evaluated. */
+            /** @description Why the stored policy cannot be used. While it cannot be used, the rules that use it cannot be evaluated. */
             problem?: string;
             routes: components["schemas"]["RoutingRoute"][];
             /**
@@ -3606,10 +3640,10 @@ export interface components {
             version: number;
         };
         /**
-         * @description The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
-         *     each route that matches, up to the first one that does not continue. An alert that took no route goes
-         *     to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
-         *     in all.
+         * @description The part of the routing policy that people write. An alert is compared with the routes in order: it takes each
+         *     route that matches, up to and including the first one that does not continue. An alert that took no route goes to
+         *     the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks in
+         *     total.
          */
         RoutingPolicyDefinition: {
             defaultEscalation?: components["schemas"]["EscalationStep"][];
@@ -3624,7 +3658,7 @@ export interface components {
              * @default false
              */
             continue?: boolean;
-            /** @description What follows while nobody acknowledges the alert. */
+            /** @description The steps that follow while nobody acknowledges the alert. */
             escalation?: components["schemas"]["EscalationStep"][];
             /** @description Which alerts take the route; absent, or without conditions, means all. */
             match?: components["schemas"]["AlertMatch"];
@@ -3635,7 +3669,7 @@ export interface components {
         };
         RoutingTestAnswer: {
             answer: components["schemas"]["RoutingAnswer"];
-            /** @description Who follows while nobody acknowledges the alert, by ascending minutes. */
+            /** @description Who is notified while nobody acknowledges the alert, sorted by minutes. */
             escalation?: components["schemas"]["EscalationStep"][];
             /**
              * Format: int64
@@ -3680,8 +3714,9 @@ export interface components {
             name: string;
         };
         /**
-         * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
-         *     the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
+         * @description What would be routed: either an alert; or a rule, stored or written here, with an exchange (an alert of a window
+         *     rule is then about the group to which the exchange belongs); or only an exchange, with the severity and the labels
+         *     that the rule would have.
          */
         RoutingTestRequest: {
             /** Format: uuid */
@@ -3712,7 +3747,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description Until when its quiet hours would hold the message now; absent if they would not.
+             * @description Until when its quiet hours would hold the message; absent if they would not hold it now.
              */
             quietUntil?: string;
             /** @description The names of the routes that lead to it; empty for the default, and for a rule's own webhooks. */
@@ -3721,7 +3756,7 @@ export interface components {
         Rule: {
             /**
              * Format: date-time
-             * @description Exchanges that ended before this instant are history.
+             * @description Exchanges that ended before this time raise no alerts.
              */
             armedSince: string;
             calendar?: components["schemas"]["Calendar"];
@@ -3775,7 +3810,7 @@ export interface components {
             useRoutingPolicy?: boolean;
             /** Format: int64 */
             version: number;
-            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only. */
+            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. In responses to writes only. */
             warnings?: components["schemas"]["FieldError"][];
             webhookIds: string[];
             windowSeconds: number;
@@ -3802,7 +3837,7 @@ export interface components {
             };
             /** @description With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all. */
             pruneNames?: string[];
-            /** @description Each name once. */
+            /** @description Each name can occur only once. */
             rules: components["schemas"]["RuleDefinition"][];
         };
         RuleApplied: {
@@ -3820,9 +3855,9 @@ export interface components {
             warnings?: components["schemas"]["FieldError"][];
         };
         RuleChange: {
-            /** @description `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored. */
+            /** @description `create`, `update`, `delete`; `bind` and `unbind` for a webhook; `request` for an operation that changed nothing stored. */
             action: string;
-            /** @description The e-mail address of a user, the name of a token. */
+            /** @description The e-mail address of a user, or the name of a token. */
             actor: string;
             /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
             actorKind: string;
@@ -3833,16 +3868,15 @@ export interface components {
             /** Format: date-time */
             at: string;
             /**
-             * @description The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
-             *     the `webhookId` and
-             *     the webhook's name as `webhook`.
+             * @description The former state. For an update, the fields that changed, by their names in a rule's definition; for `unbind`,
+             *     the `webhookId`, and the name of the webhook as `webhook`.
              */
             before?: {
                 [key: string]: unknown;
             };
             /** Format: int64 */
             id: number;
-            /** @description The operation of this API; absent if it was done in another way. */
+            /** @description The operation of the API; absent if the change was made in another way. */
             operation?: string;
         };
         RuleChangePage: {
@@ -3860,7 +3894,7 @@ export interface components {
              */
             from: string;
         };
-        /** @description The part of a rule that a person writes. */
+        /** @description The part of a rule that people write. */
         RuleDefinition: {
             /**
              * @description For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
@@ -3876,21 +3910,21 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
-             *     them here, or set `learnDays`.
+             * @description For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Give either
+             *     these names or `learnDays`.
              */
             expected?: string[];
             filter?: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             /**
-             * @description How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
+             * @description How long the threshold must be reached before the alert fires. Always 0 for PER_EXCHANGE, which fires immediately.
              * @default 0
              */
             forDurationSeconds?: number;
             /**
-             * @description Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
-             *     groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
-             *     largest stay as they are.
+             * @description If absent, all exchanges are counted together. Always absent for PER_EXCHANGE. A rule has open alerts for at
+             *     most 1,000 groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond
+             *     the 1,000 largest stay as they are.
              */
             groupBy?: components["schemas"]["GroupBy"];
             /**
@@ -3900,23 +3934,24 @@ export interface components {
              */
             groupByAttribute?: string;
             /**
-             * @description How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
-             *     shorter than a second.
+             * @description How often the rule is evaluated. 1, the minimum, means in every pass of the evaluator, even if there are
+             *     several passes in a second. For PER_EXCHANGE, it is an upper bound: the rule may be evaluated more often.
              * @default 1
              */
             intervalSeconds?: number;
-            /** @description Names and values for those who handle the alerts, in messages, templates and the inbox. */
+            /** @description Names and values that are shown in messages and in the inbox, can be used in templates, and can be matched by silences and routes. */
             labels?: {
                 [key: string]: string;
             };
             /**
-             * @description For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
-             *     number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
+             * @description For ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within this
+             *     number of days, at most 1,000 groups. The groups are learned again every hour. Absent or 0 means that no
+             *     groups are learned.
              */
             learnDays?: number;
             /**
-             * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
-             *     PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
+             * @description How far behind its cursor the rule looks for exchanges that became visible late. If absent, it is 3600 for
+             *     PER_EXCHANGE. It is 0 for the other modes, which look at their whole window each time.
              */
             lookBackSeconds?: number;
             /**
@@ -3933,8 +3968,8 @@ export interface components {
             /** @description What people who handle its alerts should know. */
             note?: string;
             /**
-             * @description Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no
-             *     longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
+             * @description Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no longer
+             *     holds, for PER_EXCHANGE as `resolution` says. Always false for PER_EXCHANGE without a resolution.
              * @default false
              */
             notifyOnResolve?: boolean;
@@ -3943,15 +3978,15 @@ export interface components {
             /**
              * Format: double
              * @description For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
-             *     at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
-             *     scope. Absent for other modes.
+             *     at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
+             *     the scope. Absent for the other modes.
              */
             percent?: number;
             /** @description For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value. */
             percentile?: number;
             /**
-             * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
-             *     PER_EXCHANGE, which fires exactly once.
+             * @description The time between reminders while the alert is firing and nobody has acknowledged it; 0 means no reminders.
+             *     Always 0 for PER_EXCHANGE, which notifies exactly once.
              * @default 0
              */
             reNotifyMinutes?: number;
@@ -3960,7 +3995,7 @@ export interface components {
              *     nothing.
              */
             resolution?: components["schemas"]["RuleResolution"];
-            /** @description The address of the instructions for its alerts, http or https. */
+            /** @description The http or https URL of the instructions for its alerts. */
             runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
@@ -3972,8 +4007,8 @@ export interface components {
             shortWindowSeconds?: number;
             targets?: components["schemas"]["Target"][];
             /**
-             * @description For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
-             *     for other modes.
+             * @description For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1
+             *     for these modes, and 0 for the others.
              * @default 0
              */
             threshold?: number;
@@ -3991,7 +4026,7 @@ export interface components {
             /** @description Names of webhooks, instead of `webhookIds`. */
             webhooks?: string[];
             /**
-             * @description The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+             * @description The length of the window, at least 10 and not below `intervalSeconds`. 0 for PER_EXCHANGE.
              * @default 0
              */
             windowSeconds?: number;
@@ -4010,7 +4045,7 @@ export interface components {
             before: number;
             /**
              * Format: date-time
-             * @description The comparison starts here. Equal to `from`, unless `truncated`.
+             * @description The comparison begins at this time. Equal to `from`, unless `truncated`.
              */
             coveredFrom: string;
             /** Format: date-time */
@@ -4026,9 +4061,9 @@ export interface components {
             /** @description Whether a limit was reached. */
             truncated: boolean;
         };
-        /** @description Rules as they are kept in files. */
+        /** @description Rules as they are stored in files. */
         RuleDocument: {
-            /** @description Each name once. */
+            /** @description Each name can occur only once. */
             rules: components["schemas"]["RuleDefinition"][];
         };
         RuleExplanation: {
@@ -4060,16 +4095,14 @@ export interface components {
             /**
              * Format: date-time
              * @description The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
-             *     happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
-             *     is
+             *     happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule is
              *     disabled.
              */
             backfillFrom?: string;
             /**
              * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
-             *     those
-             *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
-             *     before the first evaluation, while the rule is disabled, and for window rules.
+             *     those that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate
+             *     progress. Absent before the first evaluation, while the rule is disabled, and for window rules.
              */
             cursor?: string;
             /** @description Whether the rule cannot be evaluated. It is then skipped, and retried from time to time. */
@@ -4132,20 +4165,20 @@ export interface components {
              * @description Alerts that would have fired.
              */
             alerts: number;
-            /** @description Alerts over time, from `from` on. */
+            /** @description Alerts in each period of `bucketSeconds`, beginning at `from`. */
             buckets: number[];
             /** Format: double */
             bucketSeconds: number;
             /**
              * Format: date-time
-             * @description The result is complete from here on. Equal to `from`, unless `truncated`.
+             * @description The result is complete from this time on. Equal to `from`, unless `truncated`.
              */
             coveredFrom: string;
             /** Format: date-time */
             from: string;
             /** @description The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts. */
             newest: components["schemas"]["Alert"][];
-            /** @description Why a title or message is a fallback; absent when none is. */
+            /** @description Why a title or message is a fallback; absent if none is. */
             problem?: string;
             /**
              * Format: int64
@@ -4167,7 +4200,7 @@ export interface components {
             alerts: number;
             /**
              * Format: date-time
-             * @description Exchanges that started before it have been evaluated.
+             * @description The progress: exchanges that started before this time have been evaluated.
              */
             at: string;
             /** Format: date-time */
@@ -4199,14 +4232,14 @@ export interface components {
         RuleReplayList: {
             /**
              * Format: date-time
-             * @description No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+             * @description The earliest possible start of a replay, because retention may have deleted alerts of the time before it. Absent while it has deleted none.
              */
             floor?: string;
             items: components["schemas"]["RuleReplay"][];
         };
         /**
-         * @description NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
-         *     Silences apply.
+         * @description NONE: no messages. DIGEST: one message to each webhook of the rule, when the replay ends. EACH: one for each
+         *     alert, as usual. Silences apply.
          * @enum {string}
          */
         RuleReplayMessages: "NONE" | "DIGEST" | "EACH";
@@ -4221,50 +4254,48 @@ export interface components {
         RuleReplayRange: {
             /**
              * Format: date-time
-             * @description Exchanges that started at or after it.
+             * @description The start of the range: exchanges that started at or after it.
              */
             from: string;
             /**
              * Format: date-time
-             * @description Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+             * @description The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
              */
             to: string;
         };
         RuleReplayRequest: {
             /**
              * Format: date-time
-             * @description Exchanges that started at or after it.
+             * @description The start of the range: exchanges that started at or after it.
              */
             from: string;
             messages: components["schemas"]["RuleReplayMessages"];
             /**
              * Format: date-time
-             * @description Exchanges that started before it. Not in the future, and at most 366 days after `from`.
+             * @description The end of the range: exchanges that started before it. Not in the future, and at most 366 days after `from`.
              */
             to: string;
         };
         /**
-         * @description RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
-         *     the
-         *     rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
+         * @description RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED: the
+         *     rule was disabled or deleted, or its condition was changed. FAILED: its alerts cannot be stored.
          * @enum {string}
          */
         RuleReplayState: "RUNNING" | "DONE" | "CANCELLED" | "STOPPED" | "FAILED";
         /**
-         * @description What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
-         *     them first. The next exchange that fails raises a separate alert.
+         * @description What resolves alerts in addition to people: their age, evidence, or whichever comes first. Alerts need not be
+         *     acknowledged first. The next exchange that fails raises a new alert.
          */
         RuleResolution: {
-            /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent means never. */
+            /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent means that age resolves nothing. */
             afterSeconds?: number;
             /** @description For ATTRIBUTE: the key of the attribute. */
             attribute?: string;
             /**
-             * @description Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+             * @description Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
              *     started, if the source does not provide the end), of the same environment, application and route, with the
-             *     same correlation
-             *     id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
-             *     COMPLETED.
+             *     same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+             *     `filter.statuses` contains COMPLETED.
              * @enum {string}
              */
             evidence?: "CORRELATION_ID" | "ATTRIBUTE";
@@ -4291,7 +4322,7 @@ export interface components {
             enabled: number;
             /**
              * Format: int64
-             * @description Enabled rules whose last evaluation did not succeed.
+             * @description Enabled rules whose last evaluation failed.
              */
             failing: number;
             /**
@@ -4308,7 +4339,7 @@ export interface components {
             lookingBackTo?: string;
             /**
              * Format: double
-             * @description How far the slowest enabled rule is behind.
+             * @description How far the slowest enabled rule is behind the present.
              */
             slowestLagSeconds?: number;
             /** Format: uuid */
@@ -4321,8 +4352,8 @@ export interface components {
             exchange?: components["schemas"]["ExchangeRef"];
         };
         /**
-         * @description Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
-         *     out, whatever the other lists say.
+         * @description Which exchanges a rule looks at. `*` matches any characters; an empty list is no restriction. Exchanges that match
+         *     a `not` list are left out, whatever the other lists say.
          */
         Scope: {
             applications?: string[];
@@ -4348,12 +4379,12 @@ export interface components {
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
         SignIn: {
-            /** @description Nobody has to sign in here. */
+            /** @description Whether nobody has to sign in. */
             open: boolean;
             provider?: components["schemas"]["SignInProvider"];
-            /** @description There is no administrator yet. */
+            /** @description Whether there is no administrator yet. */
             setupNeeded: boolean;
-            /** @description Whether this call came with a valid session or token. */
+            /** @description Whether this request has a valid session or token. */
             signedIn: boolean;
         };
         SignInLink: {
@@ -4366,7 +4397,7 @@ export interface components {
         SignInProvider: {
             /** @description The text of the button. */
             name: string;
-            /** @description Where the button leads; `return` may name the page to come back to. */
+            /** @description The URL of the button; the parameter `return` may contain the page to return to. */
             url: string;
         };
         Silence: {
@@ -4377,7 +4408,7 @@ export interface components {
             digest: boolean;
             /**
              * Format: int64
-             * @description Digests that list what it has suppressed and that are still kept.
+             * @description Digests that list what it has suppressed and that retention has not deleted.
              */
             digests: number;
             /**
@@ -4400,7 +4431,7 @@ export interface components {
             id: string;
             match: components["schemas"]["AlertMatch"];
             name: string;
-            /** @description Why it cannot be used: it suppresses nothing. */
+            /** @description Why the silence cannot be used. While it cannot be used, it suppresses nothing. */
             problem?: string;
             reason: string;
             recurrence?: components["schemas"]["SilenceRecurrence"];
@@ -4409,7 +4440,7 @@ export interface components {
             state: components["schemas"]["SilenceState"];
             /**
              * Format: int64
-             * @description Messages that it has suppressed and that are still kept.
+             * @description Messages that it has suppressed and that retention has not deleted.
              */
             suppressed: number;
             /**
@@ -4433,7 +4464,7 @@ export interface components {
             state: components["schemas"]["AlertState"];
             title: string;
         };
-        /** @description The part of a silence that a person writes. */
+        /** @description The part of a silence that people write. */
         SilenceDefinition: {
             /**
              * @description Whether each webhook gets a digest of what was suppressed for it, when the silence ends or is ended, and when
@@ -4471,21 +4502,21 @@ export interface components {
             complete: boolean;
             /**
              * Format: int64
-             * @description Of these, those that match.
+             * @description Those of these alerts that match.
              */
             matchedAlerts: number;
             /** Format: int64 */
             matchedMessages: number;
             /**
              * Format: int64
-             * @description Messages that say that these fired. Reminders, escalations and later events are not counted, here and below.
+             * @description Messages that reported these alerts when they fired. Reminders, escalations and later events are not counted, here and below.
              */
             messages: number;
             /** @description The newest alerts that match. */
             newest: components["schemas"]["SilencedAlert"][];
             /**
              * Format: int64
-             * @description Of these, those that fired within a window of the recurrence; without one, all.
+             * @description Those of the matching alerts that fired within a window of the recurrence; without a recurrence, all of them.
              */
             suppressedAlerts: number;
             /** Format: int64 */
@@ -4509,20 +4540,21 @@ export interface components {
         };
         /**
          * @description Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-         *     zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
-         *     window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
+         *     zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the window
+         *     begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
          */
         SilenceRecurrence: {
             durationMinutes: number;
             /** @description The time of day, such as 22:00. */
             from: string;
-            /** @description By its name in the IANA database, such as Europe/Berlin. */
+            /** @description A name in the IANA time zone database, such as Europe/Berlin. */
             timeZone: string;
             /** @description Answers have these names. A request may also have full ones (MONDAY), and any letter case. */
             weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         /**
-         * @description `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
+         * @description `ACTIVE` is in force. `UPCOMING` will be. `PAST` is over, or has no further window before its end. A recurring
+         *     silence is `UPCOMING` between two windows.
          * @enum {string}
          */
         SilenceState: "ACTIVE" | "UPCOMING" | "PAST";
@@ -4532,7 +4564,7 @@ export interface components {
             /** Format: date-time */
             until: string;
         };
-        /** @description A Slack app that a webhook posts as. */
+        /** @description The Slack app as whose bot a webhook posts. */
         SlackApp: {
             channel: string;
             hasBotToken: boolean;
@@ -4540,31 +4572,31 @@ export interface components {
             hasSigningSecret: boolean;
             /** @description The path of the app's interactivity request URL, below this server's public URL. */
             interactionsPath: string;
-            /** @description Whether the messages of an issue share a thread; left out if they do not. */
+            /** @description Whether the messages of an issue share a thread; absent if they do not. */
             threads?: boolean;
         };
-        /** @description Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts. */
+        /** @description The Slack app as whose bot messages are posted, instead of the URL of an incoming webhook; messages are then updated when their alerts change. */
         SlackAppDefinition: {
             /** @description The app's Bot User OAuth Token, `xoxb-…`. */
             botToken: string;
-            /** @description The channel's id, such as C0123456789, or its name after a #. */
+            /** @description The id of the channel, such as C0123456789, or its name with a leading #. */
             channel: string;
             /**
-             * @description The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+             * @description The app's Signing Secret. With it, messages have buttons; the interactivity request URL of the app must then be `/slack/interactions/{webhook id}` below the public URL of this server.
              * @default
              */
             signingSecret?: string;
             /**
-             * @description Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+             * @description Whether the messages of an issue (the alerts of one signature in one application and route) are posted in the thread of its first message. After a day, a new thread begins.
              * @default false
              */
             threads?: boolean;
         };
-        /** @description The Slack app that a webhook posts as. If left out, it stays, unless `url` is given. */
+        /** @description The Slack app as whose bot the webhook posts. If left out, it stays, unless `url` is given. */
         SlackAppEdit: {
             /** @description If left out, the current one stays. */
             botToken?: string;
-            /** @description The channel's id, such as C0123456789, or its name after a #. */
+            /** @description The id of the channel, such as C0123456789, or its name with a leading #. */
             channel: string;
             /** @description If left out, the current one stays; if empty, messages have no buttons. */
             signingSecret?: string;
@@ -4576,15 +4608,15 @@ export interface components {
             dependencies: components["schemas"]["Dependency"][];
             /**
              * Format: date-time
-             * @description The present instant by the clock of Postgres, which decides about silences and other times that people choose. While Postgres is away, by the clock of the replica.
+             * @description The present time on the clock of Postgres, which decides when silences and other periods that people choose begin and end. While Postgres is unavailable, on the clock of the replica.
              */
             now: string;
             outbox?: components["schemas"]["OutboxStatus"];
             /** @description Absent while Postgres cannot be reached. */
             partitions?: components["schemas"]["PartitionStatus"][];
-            /** @description Whether every dependency can be used. `/readyz` also answers 200 while only ClickHouse cannot. */
+            /** @description Whether every dependency can be used. `/readyz` also responds with 200 while only ClickHouse cannot be used. */
             ready: boolean;
-            /** @description The process that answers. */
+            /** @description The replica that responds. */
             replicaId: string;
             rules?: components["schemas"]["RuleStatus"];
             /** Format: date-time */
@@ -4622,7 +4654,7 @@ export interface components {
             lagSeconds?: number;
             /**
              * Format: int64
-             * @description Messages to be delivered.
+             * @description Messages that were waiting to be delivered.
              */
             messages?: number;
             /**
@@ -4644,8 +4676,7 @@ export interface components {
         };
         /**
          * @description A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
-         *     rules;
-         *     the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
+         *     rules; the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
          */
         Team: {
             /** @description Groups of the OpenID Connect provider, as they are named in the claim TOCSIN_OIDC_GROUPS_CLAIM. Their members belong to the team. */
@@ -4654,11 +4685,11 @@ export interface components {
             members?: string[];
             /** @description Unique among the teams. */
             name: string;
-            /** @description Who is notified of alerts that escalate to the team. */
+            /** @description The webhooks that are notified of alerts that escalate to the team. */
             webhookIds?: string[];
         };
         TeamList: {
-            /** @description True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent. */
+            /** @description True if `members` and `groups` are left out, because the caller's role does not permit seeing who is in a team; otherwise absent. */
             membersHidden?: boolean;
             teams: components["schemas"]["Team"][];
             /**
@@ -4675,22 +4706,22 @@ export interface components {
         };
         TemplatePreview: {
             message: string;
-            /** @description Why a text or the body is a fallback with this exchange; absent when none is. */
+            /** @description Why a text or the body is a fallback with this exchange; absent if none is. */
             problem?: string;
             request: components["schemas"]["PreviewedRequest"];
             title: string;
         };
         TemplatePreviewRequest: {
-            /** @description In place of the webhook's own; empty means the kind's layout. */
+            /** @description Replaces the template of the webhook; empty means the layout of the kind. */
             bodyTemplate?: string;
             /** Format: int64 */
             durationMs?: number;
             exchange?: components["schemas"]["ExchangeRef"];
-            /** @description PER_EXCHANGE by default. A preview of the other modes shows a sample count. */
+            /** @description PER_EXCHANGE by default. For the other modes, the preview shows a sample count. */
             fireMode?: components["schemas"]["FireMode"];
             groupBy?: components["schemas"]["GroupBy"];
             groupByAttribute?: string;
-            /** @description The kind, if no webhook is given. generic by default. */
+            /** @description The kind of webhook, if `webhookId` is absent; generic by default. */
             kind?: components["schemas"]["WebhookKind"];
             labels?: {
                 [key: string]: string;
@@ -4712,7 +4743,7 @@ export interface components {
             severity?: components["schemas"]["Severity"];
             shortWindowSeconds?: number;
             /**
-             * @description For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
+             * @description For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count is derived from it and from the other fields of the window.
              * @default 0
              */
             threshold?: number;
@@ -4723,7 +4754,7 @@ export interface components {
             titleTemplate?: string;
             /**
              * Format: uuid
-             * @description The webhook that would be called. Its kind and template are used.
+             * @description The webhook that would receive the message. Its kind and template are used.
              */
             webhookId?: string;
             /** @default 0 */
@@ -4735,14 +4766,14 @@ export interface components {
             durationMs: number;
             /** @description Why the message was not delivered, without secrets. */
             error?: string;
-            /** @description Why the body is a fallback; absent when it is what its template says. */
+            /** @description Why the body is a fallback; absent if the body is what its template says. */
             problem?: string;
-            /** @description The beginning of the answer's body. */
+            /** @description The beginning of the body of the response. */
             response?: string;
-            /** @description The HTTP status, or the SMTP code; absent when there was no answer. */
+            /** @description The HTTP status, or the SMTP code; absent if there was no response. */
             statusCode?: number;
             /**
-             * @description As for an attempt. `DELIVERED` means success.
+             * @description As that of an attempt. `DELIVERED` means success.
              * @enum {string}
              */
             verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
@@ -4759,7 +4790,7 @@ export interface components {
             createdBy: string;
             /** Format: date-time */
             expiresAt?: string;
-            /** @description The end of the secret. */
+            /** @description The last characters of the secret. */
             hint: string;
             /** Format: uuid */
             id: string;
@@ -4767,7 +4798,7 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Format: date-time
-             * @description The last use, to about a minute.
+             * @description When it was last used, to about a minute.
              */
             usedAt?: string;
         };
@@ -4782,7 +4813,7 @@ export interface components {
             restored: number;
             /**
              * Format: int64
-             * @description Alerts that could not be put back.
+             * @description Alerts that could not be restored.
              */
             skipped: number;
         };
@@ -4800,7 +4831,7 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Format: date-time
-             * @description The last time.
+             * @description When the user last signed in.
              */
             signedInAt?: string;
             /** Format: date-time */
@@ -4820,12 +4851,12 @@ export interface components {
         UsualDuration: {
             /**
              * Format: int64
-             * @description How many were examined.
+             * @description How many exchanges were examined.
              */
             exchanges: number;
-            /** @description Absent if fewer than 20 were found. */
+            /** @description The median in nanoseconds. Absent if fewer than 20 exchanges were found. */
             medianNs?: string;
-            /** @description The 95th percentile. Absent if the median is absent. */
+            /** @description The 95th percentile in nanoseconds. Absent if the median is absent. */
             p95Ns?: string;
         };
         /** @description A filter of the inbox under a name. */
@@ -4833,11 +4864,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
-            /** @description Whether it is the caller's. */
+            /** @description Whether it belongs to the caller. */
             own: boolean;
             /** @description The e-mail address of a user, or `token` and the name of a token. */
             owner: string;
-            /** @description The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first. */
+            /** @description The query of the inbox's URL, such as `state=acknowledged&app=orders`; empty for the inbox without filters. */
             search: string;
             /** @description Whether everybody sees it. */
             shared: boolean;
@@ -4846,7 +4877,7 @@ export interface components {
         };
         ViewDefinition: {
             name: string;
-            /** @description The query of the inbox's address without its question mark. */
+            /** @description The query of the inbox's URL without the question mark. */
             search: string;
             /** @default false */
             shared?: boolean;
@@ -4879,7 +4910,7 @@ export interface components {
             health: components["schemas"]["WebhookHealth"];
             /**
              * Format: date-time
-             * @description No message is sent before this instant, because the receiver asked for a pause.
+             * @description No message is sent before this time, because the receiver asked for a pause.
              */
             heldUntil?: string;
             /** Format: uuid */
@@ -4887,7 +4918,7 @@ export interface components {
             kind: components["schemas"]["WebhookKind"];
             maxConcurrent: number;
             name: string;
-            /** @description Whether it is notified of rules that cannot be evaluated. */
+            /** @description Whether it is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered. */
             operators: boolean;
             preset?: components["schemas"]["WebhookPreset"];
             quietHours?: components["schemas"]["QuietHours"];
@@ -4909,7 +4940,7 @@ export interface components {
             urlHost: string;
             /** Format: int64 */
             version: number;
-            /** @description What was accepted but is probably not intended. In answers to writes only. */
+            /** @description What was accepted but is probably not intended. In responses to writes only. */
             warnings?: components["schemas"]["FieldError"][];
         };
         WebhookActivity: {
@@ -4927,15 +4958,15 @@ export interface components {
              */
             lastSuccessAt?: string;
         };
-        /** @description The part of a webhook that a person writes. */
+        /** @description The part of a webhook that people write. */
         WebhookDefinition: {
             /**
-             * @description Mustache in JSON; empty means the kind's own layout.
+             * @description JSON with Mustache; empty means the layout of the kind.
              * @default
              */
             bodyTemplate?: string;
             /**
-             * @description Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+             * @description Presented to the receiver in the TLS handshake. The certificate, its chain if there is one, and the private key, in PEM format. Empty means none.
              * @default
              */
             clientCertificate?: string;
@@ -4948,31 +4979,31 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+             * @description The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
             /**
-             * @description Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
-             *     an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+             * @description The events of which the webhook is notified in addition to raised alerts: that a person acknowledged or resolved
+             *     an alert, or undid that. With `RESOLVED`, it is also notified when Tocsin resolves alerts of window rules,
              *     whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
-             *     notified. The messages of an alert arrive in order.
+             *     notified of its events. The messages of an alert arrive in order.
              * @default []
              */
             events?: components["schemas"]["WebhookEvent"][];
-            /** @description Sent with each request. Names that Tocsin sets itself are refused. */
+            /** @description Sent with each request. Headers that Tocsin itself sets are refused. */
             headers?: {
                 [key: string]: string;
             };
             kind: components["schemas"]["WebhookKind"];
             /**
-             * @description Concurrent attempts of one process.
+             * @description The maximum number of concurrent attempts of each replica.
              * @default 8
              */
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+             * @description Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
              * @default false
              */
             operators?: boolean;
@@ -4980,18 +5011,18 @@ export interface components {
             quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
-             * @description Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description The maximum number of attempts per second of all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, otherwise 0.
              */
             ratePerSecond?: number;
             /**
-             * @description Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
+             * @description The secret with which each request is signed as Standard Webhooks specifies: `whsec_` and base64. Empty means that requests are not signed.
              * @default
              */
             signingSecret?: string;
             slack?: components["schemas"]["SlackAppDefinition"];
             /**
              * Format: double
-             * @description The limit of one attempt.
+             * @description The time limit of one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
@@ -5001,21 +5032,21 @@ export interface components {
              */
             url?: string;
         };
-        /** @description The part of a webhook that a person edits. */
+        /** @description The part of a webhook that people edit. */
         WebhookEdit: {
             /**
-             * @description Mustache in JSON; empty means the kind's own layout.
+             * @description JSON with Mustache; empty means the layout of the kind.
              * @default
              */
             bodyTemplate?: string;
             /** @description If left out, the current one stays; if empty, none is presented. */
             clientCertificate?: string;
-            /** @description As for a new webhook; the default is 20 for slack, else 0. */
+            /** @description As for a new webhook; the default is 20 for slack, otherwise 0. */
             digestAbove?: number;
             /** @default true */
             enabled?: boolean;
             /**
-             * @description The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
+             * @description The maximum age of an event. Messages about older events are discarded. Receivers that identify alerts by a key get all events, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
@@ -5033,13 +5064,13 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Concurrent attempts of one process.
+             * @description The maximum number of concurrent attempts of each replica.
              * @default 8
              */
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
+             * @description Whether the webhook is notified of problems of Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
              * @default false
              */
             operators?: boolean;
@@ -5047,7 +5078,7 @@ export interface components {
             quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
-             * @description Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description As for a new webhook; the default is 1 for slack, otherwise 0.
              */
             ratePerSecond?: number;
             /** @description If left out, the current one stays; if empty, requests are not signed. */
@@ -5055,7 +5086,7 @@ export interface components {
             slack?: components["schemas"]["SlackAppEdit"];
             /**
              * Format: double
-             * @description The limit of one attempt.
+             * @description The time limit of one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
@@ -5067,31 +5098,31 @@ export interface components {
          * @enum {string}
          */
         WebhookEvent: "ACKNOWLEDGED" | "RESOLVED" | "REOPENED";
-        /** @description Whether messages flow to a webhook. What waits is sent as soon as they do. */
+        /** @description Whether messages reach the webhook. Waiting messages are sent as soon as they do. */
         WebhookHealth: {
-            /** @description Attempts in a row that the receiver did not answer. */
+            /** @description Attempts in a row to which the receiver did not respond. */
             consecutiveFailures: number;
-            /** @description Of `off`: why Tocsin switched the webhook off; left out when a person did. */
+            /** @description For `off`: why Tocsin switched the webhook off; absent if a person disabled it. */
             disabledReason?: string;
-            /** @description Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit. */
+            /** @description Why the last attempt without a response failed. It stays when the receiver responds again, and an edit clears it. */
             lastError?: string;
             /** Format: date-time */
             lastErrorAt?: string;
             /**
              * Format: date-time
-             * @description Of `open`: since when the receiver does not answer.
+             * @description For `open`: since when the receiver has not responded.
              */
             since?: string;
             /**
              * @description `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
-             *     the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
-             *     time to time, and its success ends this. `off`: a person must enable the webhook.
+             *     the circuit breaker is open, because the receiver did not respond several times in a row; a probe is sent from
+             *     time to time, and a successful one closes the breaker. `off`: a person must enable the webhook.
              * @enum {string}
              */
             state: "ok" | "held" | "open" | "off";
             /**
              * Format: date-time
-             * @description Of `held`: when it ends. Of `open`: when the next probe may go out.
+             * @description For `held`: when the pause ends. For `open`: when the next probe may be sent.
              */
             until?: string;
         };
@@ -5104,18 +5135,18 @@ export interface components {
         /** @description The receiver that a webhook is for. */
         WebhookPreset: {
             id: string;
-            /** @description Those that are not secret. */
+            /** @description The inputs that are not secret. */
             inputs: {
                 [key: string]: string;
             };
             /** @description The name of the receiver; its id if the server no longer has the receiver. */
             name: string;
-            /** @description The names of the secret ones that are set. */
+            /** @description The names of the secret inputs that have a value. */
             secretInputs: string[];
         };
         /** @description What a window rule counted or measured when the alert last changed. */
         WindowCount: {
-            /** @description Absent is COUNT_IN_WINDOW. */
+            /** @description Absent means COUNT_IN_WINDOW. */
             fireMode?: components["schemas"]["FireMode"];
             /** @description The value of the field that `groupBy` names; absent without groups. */
             group?: string;
@@ -5124,7 +5155,7 @@ export interface components {
             minVolume?: number;
             /**
              * Format: int64
-             * @description How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+             * @description How many exchanges matched; for DURATION_IN_WINDOW, how many of them took `threshold` or longer.
              */
             observed: number;
             /** @description For DURATION_IN_WINDOW. */
@@ -5137,7 +5168,7 @@ export interface components {
             shortWindowSeconds?: number;
             /**
              * Format: double
-             * @description In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
+             * @description In the unit of `value`; for COUNT_IN_WINDOW and ABSENT_IN_WINDOW, a number of exchanges. For ABSENT_IN_WINDOW, `observed` is below it.
              */
             threshold: number;
             /**
@@ -5183,37 +5214,43 @@ export interface components {
         /** @description The maximum number of entries. */
         Limit: number;
         OnlyApplication: string[];
-        /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
+        /** @description Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody. */
         OnlyAssignee: string[];
-        /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+        /**
+         * @description `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+         *     repeated, the exchange must have all of them.
+         */
         OnlyAttribute: string[];
-        /** @description The alerts about exchanges with this correlation id. */
+        /** @description Only alerts about exchanges with this correlation id. */
         OnlyCorrelation: string;
-        /** @description The environments of the exchanges. */
+        /** @description Only alerts about exchanges of these environments. */
         OnlyEnvironment: string[];
-        /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
+        /**
+         * @description Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+         *     itself are left out.
+         */
         OnlyExchanges: boolean;
-        /** @description The alerts about this exchange. */
+        /** @description Only alerts about the exchange with this id. */
         OnlyExecution: string;
-        /** @description Only alerts that fired at or after this instant. */
+        /** @description Only alerts that fired at or after this time. */
         OnlyFrom: string;
         /**
-         * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-         *     that such a team owns.
+         * @description Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+         *     the caller, or that such a team owns.
          */
         OnlyMine: boolean;
         OnlyRoute: string[];
         OnlyRule: string[];
         OnlySeverity: components["schemas"]["Severity"][];
-        /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
+        /** @description The signatures of errors, as in groups of alerts. An empty one selects alerts without an error. */
         OnlySignature: string[];
         /** @description Only alerts that are snoozed; with `false` only those that are not. */
         OnlySnoozed: boolean;
         /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
         OnlyState: components["schemas"]["AlertState"][];
-        /** @description Text in title or message, case ignored. */
+        /** @description Text in the title or message, ignoring case. */
         OnlyText: string;
-        /** @description Only alerts that fired at or before this instant. */
+        /** @description Only alerts that fired at or before this time. */
         OnlyTo: string;
         /** @description Only alerts that the caller has not read. */
         OnlyUnread: boolean;
@@ -5241,43 +5278,49 @@ export interface operations {
         parameters: {
             query?: {
                 application?: components["parameters"]["OnlyApplication"];
-                /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
+                /** @description Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody. */
                 assignee?: components["parameters"]["OnlyAssignee"];
-                /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+                /**
+                 * @description `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+                 *     repeated, the exchange must have all of them.
+                 */
                 attribute?: components["parameters"]["OnlyAttribute"];
-                /** @description The alerts about exchanges with this correlation id. */
+                /** @description Only alerts about exchanges with this correlation id. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The environments of the exchanges. */
+                /** @description Only alerts about exchanges of these environments. */
                 environment?: components["parameters"]["OnlyEnvironment"];
-                /** @description The alerts about this exchange. */
+                /** @description Only alerts about the exchange with this id. */
                 executionId?: components["parameters"]["OnlyExecution"];
-                /** @description Only alerts that fired at or after this instant. */
+                /** @description Only alerts that fired at or after this time. */
                 from?: components["parameters"]["OnlyFrom"];
-                /** @description Of these alerts, those that match the other parameters. */
+                /** @description Only these alerts, if they match the other parameters. */
                 id?: string[];
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-                 *     that such a team owns.
+                 * @description Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+                 *     the caller, or that such a team owns.
                  */
                 mine?: components["parameters"]["OnlyMine"];
-                /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
+                /**
+                 * @description Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+                 *     itself are left out.
+                 */
                 perExchange?: components["parameters"]["OnlyExchanges"];
-                /** @description Text in title or message, case ignored. */
+                /** @description Text in the title or message, ignoring case. */
                 q?: components["parameters"]["OnlyText"];
                 route?: components["parameters"]["OnlyRoute"];
                 ruleId?: components["parameters"]["OnlyRule"];
                 severity?: components["parameters"]["OnlySeverity"];
-                /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
+                /** @description The signatures of errors, as in groups of alerts. An empty one selects alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
                 state?: components["parameters"]["OnlyState"];
-                /** @description Only alerts that fired at or before this instant. */
+                /** @description Only alerts that fired at or before this time. */
                 to?: components["parameters"]["OnlyTo"];
                 /** @description Only alerts that the caller has not read. */
                 unread?: components["parameters"]["OnlyUnread"];
@@ -5556,7 +5599,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["SelectAlerts"];
         responses: {
-            /** @description What was done, and the handle to undo it. */
+            /** @description What was done, and the id with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5625,7 +5668,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, and the handle to undo it. */
+            /** @description What was done, and the id with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5683,49 +5726,55 @@ export interface operations {
         parameters: {
             query: {
                 application?: components["parameters"]["OnlyApplication"];
-                /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
+                /** @description Only alerts that are assigned to one of these people. An empty one selects alerts that are assigned to nobody. */
                 assignee?: components["parameters"]["OnlyAssignee"];
-                /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+                /**
+                 * @description `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
+                 *     repeated, the exchange must have all of them.
+                 */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /**
-                 * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-                 *     ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-                 *     that is not about one exchange is a separate group there.
+                 * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed in the same way, by error type and
+                 *     message without digits, ids and quotations. `issue`: alerts with the same signature, application and route,
+                 *     the most severe first. An alert that is not about one exchange then forms a separate group.
                  */
                 by: "rule" | "signature" | "issue";
-                /** @description The alerts about exchanges with this correlation id. */
+                /** @description Only alerts about exchanges with this correlation id. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Whether to count the notifications of each group (`delivery`). */
                 deliveries?: boolean;
-                /** @description The environments of the exchanges. */
+                /** @description Only alerts about exchanges of these environments. */
                 environment?: components["parameters"]["OnlyEnvironment"];
-                /** @description The alerts about this exchange. */
+                /** @description Only alerts about the exchange with this id. */
                 executionId?: components["parameters"]["OnlyExecution"];
-                /** @description Only alerts that fired at or after this instant. */
+                /** @description Only alerts that fired at or after this time. */
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
-                 *     that such a team owns.
+                 * @description Only alerts that are assigned to the caller, and alerts of rules that are meant for the caller or for a team of
+                 *     the caller, or that such a team owns.
                  */
                 mine?: components["parameters"]["OnlyMine"];
-                /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
+                /**
+                 * @description Only alerts about a single exchange, of which issues consist. Alerts of window rules and alerts about Tocsin
+                 *     itself are left out.
+                 */
                 perExchange?: components["parameters"]["OnlyExchanges"];
-                /** @description Text in title or message, case ignored. */
+                /** @description Text in the title or message, ignoring case. */
                 q?: components["parameters"]["OnlyText"];
                 route?: components["parameters"]["OnlyRoute"];
                 ruleId?: components["parameters"]["OnlyRule"];
                 severity?: components["parameters"]["OnlySeverity"];
-                /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
+                /** @description The signatures of errors, as in groups of alerts. An empty one selects alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
                 state?: components["parameters"]["OnlyState"];
-                /** @description Only alerts that fired at or before this instant. */
+                /** @description Only alerts that fired at or before this time. */
                 to?: components["parameters"]["OnlyTo"];
                 /** @description Only alerts that the caller has not read. */
                 unread?: components["parameters"]["OnlyUnread"];
@@ -5753,7 +5802,7 @@ export interface operations {
             query: {
                 application: string;
                 route: string;
-                /** @description As groups of alerts show it; empty for alerts without an error. */
+                /** @description As in groups of alerts; empty for alerts without an error. */
                 signature: string;
             };
             header?: never;
@@ -5783,7 +5832,7 @@ export interface operations {
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 route: string;
-                /** @description As groups of alerts show it; empty for alerts without an error. */
+                /** @description As in groups of alerts; empty for alerts without an error. */
                 signature: string;
             };
             header?: never;
@@ -5884,7 +5933,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["SelectAlerts"];
         responses: {
-            /** @description What was done, and the handle to undo it. */
+            /** @description What was done, and the id with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5899,18 +5948,18 @@ export interface operations {
     listAudit: {
         parameters: {
             query?: {
-                /** @description The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it. */
+                /** @description The exact e-mail address of a user, or name of a token. The name of a token may have the prefix `token`, as in entries. */
                 actor?: string;
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description Not before this instant. */
+                /** @description At or after this time. */
                 from?: string;
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 objectId?: string;
                 /** @description What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`. */
                 objectKind?: string;
-                /** @description Before this instant. */
+                /** @description Before this time. */
                 to?: string;
             };
             header?: never;
@@ -5986,7 +6035,7 @@ export interface operations {
                 /** @description A name; `*` matches any characters. */
                 environment?: string[];
                 errorType?: string[];
-                /** @description The earliest start. Without it, 24 hours before `to`. */
+                /** @description The earliest start time. Without it, 24 hours before `to`. */
                 from?: string;
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
@@ -5996,7 +6045,7 @@ export interface operations {
                 route?: string[];
                 /** @description Without it, both. */
                 status?: ("COMPLETED" | "FAILED")[];
-                /** @description The latest start, exclusive. Without it, now. At most 31 days after `from`. */
+                /** @description The latest start time, exclusive. Without it, now. At most 31 days after `from`. */
                 to?: string;
             };
             header?: never;
@@ -6124,29 +6173,29 @@ export interface operations {
                 alertId?: string[];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description What these digests contain: the notifications that they replace, or the suppressed ones that they list. */
+                /** @description Only the contents of these digests: the notifications that they replace, or the suppressed ones that they list. */
                 digestId?: string[];
-                /** @description The digests that list what these silences have suppressed. */
+                /** @description Only digests that list what these silences have suppressed. */
                 digestOfSilenceId?: string[];
-                /** @description Created at or after this instant. */
+                /** @description Created at or after this time. */
                 from?: string;
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Leaves out members of digests, so that each entry is one message. */
                 onlyMessages?: boolean;
                 /**
-                 * @description Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
-                 *     page searches 20,000 notifications and may contain few or none of them, although there are more; see
+                 * @description Text in the title of the alert, ignoring case; or the exact id of its exchange or of the notification. A
+                 *     page searches 20,000 notifications and may contain few or none of them although there are more; see
                  *     `searchedTo`.
                  */
                 q?: string;
                 reason?: components["schemas"]["NotificationReason"][];
-                /** @description The rules of the alerts. A digest has none, but its members have. */
+                /** @description Only notifications about alerts of these rules. A digest has no rule, but its members do. */
                 ruleId?: string[];
-                /** @description What these silences have suppressed, unless a person has sent it after all. */
+                /** @description Only notifications that these silences have suppressed and that nobody has sent since. */
                 silenceId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
-                /** @description Created before this instant. */
+                /** @description Created before this time. */
                 to?: string;
                 webhookId?: string[];
             };
@@ -6240,9 +6289,9 @@ export interface operations {
     countNotifications: {
         parameters: {
             query?: {
-                /** @description Created at or after this instant. */
+                /** @description Created at or after this time. */
                 from?: string;
-                /** @description Created before this instant. */
+                /** @description Created before this time. */
                 to?: string;
                 webhookId?: string[];
             };
@@ -6373,7 +6422,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The ended replay. */
+            /** @description The replay, which has ended. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6852,7 +6901,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The running replay. */
+            /** @description The replay, which is running. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6955,7 +7004,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, or would be. */
+            /** @description What was done, or would be done. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7157,7 +7206,7 @@ export interface operations {
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
-                /** @description List those that are over, in pages. */
+                /** @description Lists the silences that are over instead, in pages. */
                 past?: boolean;
             };
             header?: never;
@@ -7297,7 +7346,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What it would have suppressed. */
+            /** @description What the silence would have suppressed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8006,7 +8055,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result, whether delivered or not. */
+            /** @description The result, whether or not the message was delivered. */
             200: {
                 headers: {
                     [name: string]: unknown;

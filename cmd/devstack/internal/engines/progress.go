@@ -28,7 +28,7 @@ func watch(opts Options, dir string) *progress {
 		interval, format, end = terminalInterval, "\r\x1b[Kdevstack: %d MB unpacked after %s", "\n"
 	}
 	began := time.Now()
-	tell := func() {
+	show := func() {
 		_, _ = fmt.Fprintf(opts.Progress, format, size(dir)>>20, time.Since(began).Round(time.Second))
 	}
 	go func() {
@@ -38,9 +38,9 @@ func watch(opts Options, dir string) *progress {
 		for {
 			select {
 			case <-ticker.C:
-				tell()
+				show()
 			case <-p.quit:
-				tell()
+				show()
 				_, _ = fmt.Fprint(opts.Progress, end)
 				return
 			}

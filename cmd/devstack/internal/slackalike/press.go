@@ -37,7 +37,7 @@ func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, before := s.bots.ephemeralsSince(0)
-	status, err := s.tell(r.Context(), p)
+	status, err := s.notifyApp(r.Context(), p)
 	if err != nil {
 		respond(w, http.StatusBadGateway, map[string]string{"error": err.Error()})
 		return
@@ -50,7 +50,7 @@ func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, map[string]any{"ephemerals": ephemerals})
 }
 
-func (s *Server) tell(ctx context.Context, p Press) (status int, err error) {
+func (s *Server) notifyApp(ctx context.Context, p Press) (status int, err error) {
 	e := s.record.byID(p.Message)
 	if e == nil || !e.Accepted || !e.isBots() || e.Edits != 0 {
 		return 0, errors.New("there is no such message of a bot")
@@ -74,7 +74,7 @@ func (s *Server) tell(ctx context.Context, p Press) (status int, err error) {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("tell the app: %w", err)
+		return 0, fmt.Errorf("notify the app: %w", err)
 	}
 	stamp := strconv.FormatInt(s.opts.Clock().Unix(), 10)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")

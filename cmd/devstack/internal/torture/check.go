@@ -358,7 +358,7 @@ func (w *world) checkMessages(report *Report, t *tables) {
 				accepted++
 			}
 			a := alerts[n.AlertID]
-			if r.read && !r.tells(&n, &a) {
+			if r.read && !r.isOf(&n, &a) {
 				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}

@@ -69,6 +69,6 @@ func (w *world) fillDisk(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	ended, err := w.postgres.recover(ctx)
-	w.tell("the disk has room again; Postgres had ended: %v", ended)
+	w.logf("the disk has room again; Postgres had ended: %v", ended)
 	return err
 }

@@ -58,7 +58,7 @@ func (w *world) watchStalls(ctx context.Context) {
 		}
 		if now := time.Now(); now.Sub(last) > tolerated {
 			w.disturbed.note(everyone, last)
-			w.tell("machine: nobody ran for %v", now.Sub(last).Round(time.Millisecond))
+			w.logf("machine: nobody ran for %v", now.Sub(last).Round(time.Millisecond))
 		}
 		last = time.Now()
 	}
@@ -91,7 +91,7 @@ func (w *world) strike(ctx context.Context, f fault) error {
 	r := w.replicas[f.target]
 	r.busy.Lock()
 	defer r.busy.Unlock()
-	w.tell("%v", f)
+	w.logf("%v", f)
 	w.tally.count(f.kind)
 	defer w.disturbed.note(r.number, time.Now())
 	switch f.kind {
@@ -135,7 +135,7 @@ func (w *world) strike(ctx context.Context, f fault) error {
 
 // strikeEngine disturbs all replicas, unless the fault is about ClickHouse.
 func (w *world) strikeEngine(ctx context.Context, f fault) error {
-	w.tell("%v", f)
+	w.logf("%v", f)
 	if f.kind == crashClickHouse {
 		w.tally.count(f.kind)
 		return w.source.crash(ctx, f.target, f.length)
@@ -172,7 +172,7 @@ func (w *world) failOver(ctx context.Context, deaf time.Duration) error {
 		return err
 	}
 	w.tally.count(failOver)
-	w.tell("the standby took over; %d alerts are lost", len(l.alerts))
+	w.logf("the standby took over; %d alerts are lost", len(l.alerts))
 	w.truth.mu.Lock()
 	defer w.truth.mu.Unlock()
 	w.truth.losses = append(w.truth.losses, *l)

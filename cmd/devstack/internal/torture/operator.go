@@ -180,7 +180,7 @@ func (o *operator) work(ctx context.Context) error {
 		if !pause(ctx.Done(), time.Duration(e.atNS)-o.w.elapsed()) {
 			return ctx.Err()
 		}
-		o.w.tell("operator: %v %s", e.act, e.rule)
+		o.w.logf("operator: %v %s", e.act, e.rule)
 		if err := o.do(ctx, e); err != nil {
 			return fmt.Errorf("%v rule %s: %w", e.act, e.rule, err)
 		}

@@ -138,7 +138,7 @@ func (o *operator) editQuiet(ctx context.Context, list []any, end time.Time) err
 	}
 	o.quietVersion = edited.Version
 	when := span{from, time.Now().UnixNano()}
-	o.w.tell("operator: quiet hours %v", list)
+	o.w.logf("operator: quiet hours %v", list)
 	o.w.truth.mu.Lock()
 	defer o.w.truth.mu.Unlock()
 	if last := &o.w.truth.quiet[len(o.w.truth.quiet)-1]; last.ended == (span{}) || last.ended.fromNS > when.fromNS {

@@ -59,7 +59,7 @@ func (o *operator) replayAll(ctx context.Context) error {
 		if err := o.awaitReplay(ctx, l); err != nil {
 			return fmt.Errorf("replay of rule %s: %w", r.name, err)
 		}
-		o.w.tell("operator: replay of %q is done", r.name)
+		o.w.logf("operator: replay of %q is done", r.name)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (o *operator) replay(ctx context.Context, l *life) error {
 		pause(ctx.Done(), 50*time.Millisecond)
 	}
 	p.began = span{from.UnixNano(), time.Now().UnixNano()}
-	o.w.tell("operator: replay of %q", l.rule.name)
+	o.w.logf("operator: replay of %q", l.rule.name)
 	o.w.truth.mu.Lock()
 	defer o.w.truth.mu.Unlock()
 	l.replayed = &p

@@ -17,22 +17,22 @@ import (
 func (w *world) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
-	w.tell("waiting for rest")
+	w.logf("waiting for rest")
 	if !w.until(ctx, w.settled) {
-		w.tell("no rest within %v", w.options.Timeout)
+		w.logf("no rest within %v", w.options.Timeout)
 	}
 	for _, r := range w.replicas {
 		r.signal(syscall.SIGTERM)
 	}
 	for range 2 {
 		if !w.until(ctx, w.ranSince(time.Now())) {
-			w.tell("the replicas did not come back to work")
+			w.logf("the replicas did not come back to work")
 			return
 		}
 	}
 	if w.until(ctx, w.settled) {
 		w.rested = time.Now()
-		w.tell("at rest")
+		w.logf("at rest")
 	}
 }
 

@@ -136,8 +136,8 @@ const anID = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
 var errNotTaken = errors.New("no message that the service takes")
 
-// tells says whether a message is that of a notification: about the same alert, and of the same kind.
-func (r *request) tells(n *notification, a *alert) bool {
+// isOf says whether a message is that of a notification: about the same alert, and of the same kind.
+func (r *request) isOf(n *notification, a *alert) bool {
 	if r.digest != (n.Reason == aDigest) || r.hook != n.Hook || r.alertID != n.AlertID {
 		return false
 	}

@@ -105,7 +105,7 @@ func (o *operator) keepSilence(ctx context.Context) error {
 		return fmt.Errorf("make silence: %w", err)
 	}
 	o.noteSilence(func(h *hours) { h.began = span{from, time.Now().UnixNano()} })
-	o.w.tell("operator: silence of %q and %q", ruleOrders, ruleRouted)
+	o.w.logf("operator: silence of %q and %q", ruleOrders, ruleRouted)
 	if !at(0.7) {
 		return ctx.Err()
 	}
@@ -115,7 +115,7 @@ func (o *operator) keepSilence(ctx context.Context) error {
 		return fmt.Errorf("end silence: %w", err)
 	}
 	o.noteSilence(func(h *hours) { h.ended = span{from, time.Now().UnixNano()} })
-	o.w.tell("operator: end of the silence")
+	o.w.logf("operator: end of the silence")
 	return nil
 }
 

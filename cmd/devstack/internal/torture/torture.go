@@ -48,8 +48,8 @@ type Options struct {
 	Devstack, ClickHouse, PostgresBin string
 	// Dir is an empty directory for data and logs, which Postgres's user may enter.
 	Dir string
-	// Tell gets a line for each thing that happens; nil is silence.
-	Tell io.Writer
+	// Log gets a line for each thing that happens; nil is silence.
+	Log io.Writer
 	// Progress gets a line now and then that says how far the run has come; nil is silence.
 	Progress func(string)
 }
@@ -98,14 +98,14 @@ type world struct {
 	printing sync.Mutex
 }
 
-// tell writes a line about what happens.
-func (w *world) tell(format string, args ...any) {
-	if w.options.Tell == nil {
+// logf writes a line about what happens.
+func (w *world) logf(format string, args ...any) {
+	if w.options.Log == nil {
 		return
 	}
 	w.printing.Lock()
 	defer w.printing.Unlock()
-	_, _ = fmt.Fprintf(w.options.Tell, "%7.2fs  %s\n", w.elapsed().Seconds(), fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(w.options.Log, "%7.2fs  %s\n", w.elapsed().Seconds(), fmt.Sprintf(format, args...))
 }
 
 // elapsed is the time since the first exchange could end.
@@ -215,7 +215,7 @@ func (w *world) run(ctx context.Context) error {
 	}
 	w.anchor(time.Now().Add(500 * time.Millisecond))
 	go w.watchStalls(ctx)
-	w.tell("seed %d: %d exchanges within %v, %d faults", w.options.Seed, len(w.plan.exchanges), w.options.Length, len(w.plan.faults))
+	w.logf("seed %d: %d exchanges within %v, %d faults", w.options.Seed, len(w.plan.exchanges), w.options.Length, len(w.plan.faults))
 	all, working := errgroup.WithContext(ctx)
 	all.Go(func() error { return w.writeAll(working) })
 	if w.options.Progress != nil {

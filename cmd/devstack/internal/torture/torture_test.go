@@ -72,7 +72,7 @@ func start(t *testing.T, o Options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(o.Dir) })
-	o.Programs, o.Devstack, o.Tell = built.Programs, built.devstack, t.Output()
+	o.Programs, o.Devstack, o.Log = built.Programs, built.devstack, t.Output()
 	w, err := newWorld(t.Context(), o)
 	t.Cleanup(func() {
 		if err := w.close(context.Background()); err != nil {
@@ -355,7 +355,7 @@ type pausing struct {
 }
 
 func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
-	switch p.turn(hook, webhookID, nth) {
+	switch p.pauseOnce(hook, webhookID, nth) {
 	case 1:
 		return readsAndHangsUp
 	case 2:
@@ -372,8 +372,8 @@ func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
 	return behaves
 }
 
-// turn pauses a replica, lets it go on, and returns which attempt of the message this is; 0 is that of another one.
-func (p *pausing) turn(hook, webhookID string, nth int) int {
+// pauseOnce pauses a replica, lets it go on, and returns which attempt of the message this is; 0 is that of another one.
+func (p *pausing) pauseOnce(hook, webhookID string, nth int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.victim == "" && hook == "a" {

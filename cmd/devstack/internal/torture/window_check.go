@@ -136,9 +136,9 @@ type question struct {
 	observed, volume int64
 }
 
-// turn is an instant from which on more or fewer exchanges are in the window. Certain are those that every server showed
+// change is an instant from which on more or fewer exchanges are in the window. Certain are those that every server showed
 // before the window ended, possible also those that one may have shown by the time of the alert.
-type turn struct {
+type change struct {
 	atNS int64
 	// observed, volume and their certain parts change by so much.
 	observed, volume, certain, certainVolume int64
@@ -149,7 +149,7 @@ type turn struct {
 // before its end, for nobody asks sooner. Of an absence, nobody asks sooner than ten seconds after that.
 func (t *truth) shows(r *rule, q question) bool {
 	const lengthNS = windowSeconds * int64(1e9)
-	var turns []turn
+	var changes []change
 	var waits int64
 	if r.window.mode == modeAbsence {
 		waits = 10e9
@@ -159,7 +159,7 @@ func (t *truth) shows(r *rule, q question) bool {
 		if e.endNS < q.fromNS-lengthNS || e.endNS >= q.toNS || seen == (span{}) || seen.fromNS > q.toNS || r.window.group(e) != q.group {
 			continue
 		}
-		var in turn
+		var in change
 		if r.window.observes(&r.condition, e) {
 			in.observed = 1
 		}
@@ -168,19 +168,19 @@ func (t *truth) shows(r *rule, q question) bool {
 		}
 		// A window that ends at an instant holds what ended before it, and not what ended its length before.
 		enters, leaves := e.endNS+1, e.endNS+lengthNS+1
-		turns = append(turns, turn{atNS: enters, observed: in.observed, volume: in.volume}, turn{atNS: leaves, observed: -in.observed, volume: -in.volume})
+		changes = append(changes, change{atNS: enters, observed: in.observed, volume: in.volume}, change{atNS: leaves, observed: -in.observed, volume: -in.volume})
 		if certain := max(enters, seen.toNS-waits); certain < leaves {
-			turns = append(turns, turn{atNS: certain, certain: in.observed, certainVolume: in.volume}, turn{atNS: leaves, certain: -in.observed, certainVolume: -in.volume})
+			changes = append(changes, change{atNS: certain, certain: in.observed, certainVolume: in.volume}, change{atNS: leaves, certain: -in.observed, certainVolume: -in.volume})
 		}
 	}
-	turns = append(turns, turn{atNS: q.fromNS}, turn{atNS: math.MaxInt64})
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.atNS, b.atNS) })
-	var held turn
-	for i, next := range turns[:len(turns)-1] {
+	changes = append(changes, change{atNS: q.fromNS}, change{atNS: math.MaxInt64})
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.atNS, b.atNS) })
+	var held change
+	for i, next := range changes[:len(changes)-1] {
 		held.observed, held.volume = held.observed+next.observed, held.volume+next.volume
 		held.certain, held.certainVolume = held.certain+next.certain, held.certainVolume+next.certainVolume
-		// Up to the next turn it stays so.
-		if until := turns[i+1].atNS; until == next.atNS || until <= q.fromNS || next.atNS > q.toNS-waits {
+		// Up to the next change it stays so.
+		if until := changes[i+1].atNS; until == next.atNS || until <= q.fromNS || next.atNS > q.toNS-waits {
 			continue
 		}
 		if held.certain <= q.observed && q.observed <= held.observed && held.certainVolume <= q.volume && q.volume <= held.volume {

@@ -34,7 +34,7 @@ func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64
 	const lengthNS = windowSeconds * int64(1e9)
 	armedNS := l.periods[0].began.toNS
 	apartNS := int64(l.rule.intervalSeconds+1) * 1e9
-	var turns []turn
+	var changes []change
 	for i := range t.exchanges {
 		e, seen := &t.exchanges[i], t.seen[i]
 		if l.rule.window.group(e) != group {
@@ -42,22 +42,22 @@ func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64
 		}
 		enters, leaves := e.endNS+1, e.endNS+lengthNS+1
 		if l.rule.window.compares(&l.rule.condition, e) {
-			turns = append(turns, turn{atNS: enters, volume: 1}, turn{atNS: leaves, volume: -1})
+			changes = append(changes, change{atNS: enters, volume: 1}, change{atNS: leaves, volume: -1})
 		}
 		certain := max(enters, seen.toNS)
 		if seen != (span{}) && e.endNS > armedNS && certain < leaves && l.rule.window.observes(&l.rule.condition, e) {
-			turns = append(turns, turn{atNS: certain, certain: 1}, turn{atNS: leaves, certain: -1})
+			changes = append(changes, change{atNS: certain, certain: 1}, change{atNS: leaves, certain: -1})
 		}
 	}
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.atNS, b.atNS) })
-	var held turn
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.atNS, b.atNS) })
+	var held change
 	var counted int
 	var lastNS int64
-	for i, next := range turns {
+	for i, next := range changes {
 		held.certain, held.volume = held.certain+next.certain, held.volume+next.volume
 		untilNS := toNS
-		if i+1 < len(turns) {
-			untilNS = min(toNS, turns[i+1].atNS)
+		if i+1 < len(changes) {
+			untilNS = min(toNS, changes[i+1].atNS)
 		}
 		if untilNS <= next.atNS {
 			continue // more enters or leaves at this instant

@@ -45,6 +45,6 @@ func (w *world) write(ctx context.Context, rows []write) error {
 	}
 	began := time.Now().UnixNano()
 	return w.source.insert(ctx, "INSERT INTO exchanges ("+columns+") FORMAT RowBinary", data,
-		func(err error) { w.tell("writer: %.60v", err) },
+		func(err error) { w.logf("writer: %.60v", err) },
 		func() { w.truth.noteSeen(ended, span{began, time.Now().UnixNano()}) })
 }
