@@ -133,7 +133,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     const page = await stage.open(`/inbox/${alert.id}`);
     await page.getByRole("button", { name: /^Snooze/ }).click();
     await page.getByRole("dialog", { name: "Snooze this alert" }).getByRole("button", { name: "Snooze" }).click();
-    await page.getByRole("button", { name: /^End the snooze/ }).waitFor(visible);
+    await page.getByRole("button", { name: /^End snooze/ }).waitFor(visible);
     const { items } = await stage.call("GET", `/alerts?application=${application}&snoozed=false`);
     assert.equal(items.length, 0);
     await page.keyboard.press("s");

@@ -26,7 +26,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
     await page.keyboard.press("Enter");
     await page.getByText(mode, { exact: true }).click();
     await fill();
-    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByRole("row", { name: new RegExp(name) }).waitFor(visible);
     const { items } = await stage.call("GET", "/rules?limit=200");
     const rule = items.find((one) => one.name === name);

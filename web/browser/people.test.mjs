@@ -80,7 +80,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
 
     const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
     await again.goto(`${world.url}/rules`);
-    await again.getByRole("link", { name: "Continue the new rule" }).click();
+    await again.getByRole("link", { name: "Continue new rule" }).click();
     await again
       .getByText(/^Restored your unsaved changes from/)
       .last()
@@ -141,7 +141,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
     await page.getByLabel("Threshold", { exact: true }).fill("42");
     await page.getByText("44 exchanges within 10 min", { exact: false }).first().waitFor(visible);
     await page.getByRole("link", { name: "Rules", exact: true }).click();
-    await page.getByRole("button", { name: "Discard the changes" }).click();
+    await page.getByRole("button", { name: "Discard changes" }).click();
     await page.getByRole("row", { name: /Failures/ }).waitFor(visible);
   });
 

@@ -101,13 +101,13 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
         await opened.getByText("Preview of the requests").click();
         await opened.getByText(/^POST https/).waitFor(visible);
         await holds("a service");
-        await opened.getByRole("button", { name: "Choose another" }).click();
+        await opened.getByRole("button", { name: "Choose another service" }).click();
         await services.getByRole("button", { name: /^E-mail/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
         await holds("an e-mail service");
         const choices = await stage.call("GET", "/receivers");
         for (let at = 0; at < choices.items.length; at++) {
-          await opened.getByRole("button", { name: "Choose another" }).click();
+          await opened.getByRole("button", { name: "Choose another service" }).click();
           await services.getByRole("button").nth(at).click();
           await opened.getByText("Preview of the requests").click();
           await opened
@@ -250,7 +250,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
     const opened = await stage.open("/inbox?fold=none", { viewport: { width: 360, height: 800 } });
     await opened.getByRole("checkbox", { name: "Select all matching alerts" }).check();
     const many = await boxOf(opened.getByText(/^\d+ selected$/));
-    const none = await boxOf(opened.getByRole("button", { name: "Clear the selection" }));
+    const none = await boxOf(opened.getByRole("button", { name: "Clear selection" }));
     const act = await boxOf(opened.getByRole("button", { name: /^Acknowledge \d+/ }));
     assert.ok(
       many.y < none.y + none.height && none.y < many.y + many.height,

@@ -96,7 +96,7 @@ export const pagesOf = ({ rule, webhook, alert, message, issue, silence }, opene
   [`/rules/${rule.id}/edit`]: opened.getByText(/this would have raised/).first(),
   "/explain": opened.getByLabel("Execution id"),
   "/webhooks": opened.getByRole("row", { name: new RegExp(webhook.name) }),
-  "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
+  "/webhooks/new": opened.getByRole("button", { name: "Create webhook" }),
   [`/webhooks/${webhook.id}`]: opened.locator(".cm-content"),
   "/silences": opened.getByRole("row", { name: /ERP maintenance/ }),
   "/silences?show=past": opened.getByRole("heading", { name: "No past silences" }),

@@ -156,7 +156,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
   return (
     <FormDialog
       title={team === undefined ? "New team" : `Edit ${team.name}`}
-      action={team === undefined ? "Create the team" : "Save"}
+      action={team === undefined ? "Create team" : "Save"}
       busy={save.busy}
       problem={save.problem}
       onClose={onClose}
@@ -198,7 +198,7 @@ function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team 
   return (
     <RemoveDialog
       title={`Delete ${team.name}?`}
-      action="Delete the team"
+      action="Delete team"
       remove={async () => {
         await updateTeams(
           version,

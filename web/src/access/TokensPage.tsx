@@ -143,7 +143,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New token"
-      action="Create the token"
+      action="Create token"
       busy={create.busy}
       problem={create.problem}
       onClose={onClose}
@@ -164,7 +164,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
   return (
     <RemoveDialog
       title={`Revoke “${token.name}”?`}
-      action="Revoke the token"
+      action="Revoke token"
       remove={() => revokeToken(token.id)}
       done={`“${token.name}” was revoked.`}
       stale={accessKeys.tokens}

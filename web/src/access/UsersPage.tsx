@@ -179,7 +179,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New user"
-      action="Create the user"
+      action="Create user"
       busy={create.busy}
       problem={create.problem}
       onClose={onClose}
@@ -217,7 +217,7 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <FormDialog
       title={`Sign-in link for ${user.name}`}
-      action="Create the link"
+      action="Create link"
       busy={make.isPending}
       problem={make.error?.message}
       onSubmit={() => make.mutate()}
@@ -232,7 +232,7 @@ function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <RemoveDialog
       title={`Delete ${user.name}?`}
-      action="Delete the user"
+      action="Delete user"
       remove={() => deleteUser(user.id)}
       done={`${user.name} was deleted.`}
       stale={accessKeys.users}

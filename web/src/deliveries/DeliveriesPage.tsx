@@ -57,7 +57,7 @@ export function DeliveriesPage() {
     {
       id: "close",
       section: "Actions",
-      label: "Close the message",
+      label: "Close message",
       keys: ["escape"],
       enabled: openId !== undefined,
       run: () => navigate({ to: "/deliveries", search: true }),

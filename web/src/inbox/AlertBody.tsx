@@ -49,7 +49,7 @@ export function AlertBody({ alert, complete }: { alert: Alert; complete: boolean
                 signature: alert.signature,
               })}
             >
-              Open the issue
+              Open issue
             </Link>
           )}
           <Owner of={alert} inFull />
@@ -118,7 +118,7 @@ function About({ alert }: { alert: Alert }) {
         {runbookUrl && (
           <Field name="Runbook">
             <a className={styles.link} href={runbookUrl} target="_blank" rel="noreferrer">
-              Open the runbook
+              Open runbook
               <IconExternal size={14} aria-hidden="true" />
               <span className="visually-hidden"> in a new tab</span>
             </a>

@@ -60,7 +60,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
       <Section title={title}>
         {alert.exchangeUrl && (
           <a className={styles.link} href={alert.exchangeUrl} target="_blank" rel="noreferrer">
-            Open the exchange
+            Open exchange
             <IconExternal size={14} aria-hidden="true" />
             <span className="visually-hidden"> in a new tab</span>
           </a>

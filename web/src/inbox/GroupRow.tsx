@@ -109,7 +109,7 @@ function IssueLink({ group: { application, route = "", signature = "" } }: { gro
   if (application === undefined) return null;
   return (
     <Link to="/issue" search={issueSearch({ application, route, signature })}>
-      Open the issue
+      Open issue
     </Link>
   );
 }

@@ -45,7 +45,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
     <>
       <FormDialog
         title="Views"
-        action={replaced ? "Replace the view" : "Save the view"}
+        action={replaced ? "Replace view" : "Save view"}
         close="Close"
         busy={save.busy}
         problem={save.problem}
@@ -98,7 +98,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
       {doomed && (
         <RemoveDialog
           title={`Delete the view “${doomed.name}”?`}
-          action="Delete the view"
+          action="Delete view"
           remove={() => deleteView(doomed.id)}
           done="View deleted."
           stale={viewKeys.all}

@@ -44,7 +44,7 @@ test("an alert is snoozed, shown so, and woken", async () => {
   const hours = (Date.parse(asked[0] ?? "") - before) / 3_600_000;
   expect(hours).toBeGreaterThanOrEqual(4);
   expect(hours).toBeLessThan(4.1);
-  await user.click(await screen.findByRole("button", { name: "End the snooze" }));
+  await user.click(await screen.findByRole("button", { name: "End snooze" }));
   await waitFor(() => expect(row()).not.toHaveTextContent("Snoozed until"));
   expect(asked[1]).toBe("no more");
 });

@@ -110,8 +110,8 @@ export function useInboxCommands({ alert, open, selected, act, reopen, take, ass
     },
     { id: "down", section, label: "Move down", keys: ["j", "arrowdown"], run: (event) => list.move(1, false, event) },
     { id: "up", section, label: "Move up", keys: ["k", "arrowup"], run: (event) => list.move(-1, false, event) },
-    { id: "open", section, label: "Open the alert, or expand the group", keys: ["enter"], run: list.openRow },
-    { id: "close", section, label: "Clear the selection, or close the alert", keys: ["escape"], run: list.close },
+    { id: "open", section, label: "Open alert or expand group", keys: ["enter"], run: list.openRow },
+    { id: "close", section, label: "Clear selection or close alert", keys: ["escape"], run: list.close },
     { id: "select", section, label: "Select the row", keys: ["x"], run: () => list.toggle(false) },
     {
       id: "selectTo",

@@ -56,7 +56,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, escalation, continue: goesOn });
   };
   return (
-    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add a route"}>
+    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add route"}>
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection title={route ? "Route" : "New route"}>
           <TextInput ref={begin} label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
@@ -78,7 +78,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
-            {route ? "Keep the changes" : "Add the route"}
+            {route ? "Apply changes" : "Add route"}
           </Button>
           <Button onClick={onCancel}>Cancel</Button>
         </div>
@@ -130,7 +130,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
     } else onDone(form.values.webhookIds, form.values.escalation);
   };
   return (
-    <section ref={begin} tabIndex={-1} className={styles.card} aria-label="Edit the default">
+    <section ref={begin} tabIndex={-1} className={styles.card} aria-label="Edit default">
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection
           title="Default"
@@ -141,7 +141,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
-            Keep the changes
+            Apply changes
           </Button>
           <Button onClick={onCancel}>Cancel</Button>
         </div>

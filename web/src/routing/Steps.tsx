@@ -70,7 +70,7 @@ export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
         <div>
           <Button onClick={() => onChange([...steps, { afterMinutes: last + 15 }])}>
             <IconPlus size={16} aria-hidden="true" />
-            Add a step
+            Add step
           </Button>
         </div>
       )}

@@ -26,7 +26,7 @@ beforeEach(() => {
   );
 });
 
-const save = () => screen.getByRole("button", { name: "Save the rule" });
+const save = () => screen.getByRole("button", { name: "Save rule" });
 
 test("an edit is saved over the version that was read, and again over its own", async () => {
   const { user } = open(address);
@@ -87,7 +87,7 @@ test("leaving asks, staying keeps, and a draft is there after a reload until it 
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders");
   await user.type(screen.getByLabelText("Name"), "?");
   await user.click(screen.getByRole("link", { name: "Webhooks" }));
-  await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
+  await user.click(await screen.findByRole("button", { name: "Discard changes" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
   expect(localStorage).toHaveLength(0);
 });
@@ -164,7 +164,7 @@ test("a test message tells what came of it at each webhook", async () => {
     ),
   );
   const { user } = open(address);
-  await user.click(await screen.findByRole("button", { name: "Send a test message" }));
+  await user.click(await screen.findByRole("button", { name: "Send test message" }));
   expect(await screen.findByText("Delivered to #ops in 84.2 ms.")).toBeVisible();
   expect(screen.getByText("Not delivered to desk: status 404: no")).toBeVisible();
 });

@@ -143,7 +143,7 @@ function Row({ rule }: { rule: RuleExplanation }) {
         {unmet.length > 0 && ` Not met: ${unmet.map(partWords).join(", ")}.`}{" "}
         {rule.alertId && (
           <Link to="/inbox/$alertId" params={{ alertId: rule.alertId }}>
-            Open the alert
+            Open alert
           </Link>
         )}
       </td>

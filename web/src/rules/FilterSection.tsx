@@ -172,7 +172,7 @@ function Attributes({ editor }: { editor: Editor }) {
           }}
         >
           <IconPlus size={15} aria-hidden="true" />
-          Add an attribute
+          Add attribute
         </Button>
       </div>
     </fieldset>

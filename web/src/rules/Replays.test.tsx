@@ -73,7 +73,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
   expect(start).toBeDisabled();
   fireEvent.change(replay.getByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
-  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
+  await user.click(replay.getByRole("button", { name: "Preview replay" }));
   await waitFor(() =>
     expect(replay.getByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/),
   );
@@ -92,7 +92,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
   ]);
   expect(replay.getByRole("progressbar", { name: "Evaluated so far" })).toHaveAttribute("value", "0.25");
   expect(replay.queryByRole("button", { name: "Start" })).toBeNull();
-  await user.click(replay.getByRole("button", { name: "Cancel the replay" }));
+  await user.click(replay.getByRole("button", { name: "Cancel replay" }));
   expect(await replay.findByText(/^Cancelled:/)).toBeVisible();
   expect(replay.getByText(/cancelled by ada@example\.com/)).toBeVisible();
 });
@@ -107,7 +107,7 @@ test("another range needs another preview, and a refusal is shown", async () => 
   const replay = await section();
   fireEvent.change(await replay.findByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
-  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
+  await user.click(replay.getByRole("button", { name: "Preview replay" }));
   await waitFor(() => expect(replay.getByRole("button", { name: "Start" })).toBeEnabled());
   await user.click(replay.getByRole("button", { name: "Start" }));
   expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is running/i);

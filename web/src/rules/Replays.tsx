@@ -111,7 +111,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
       )}
       <div className={form.actions}>
         <Button type="submit" disabled={!range || preview.isPending}>
-          Preview the replay
+          Preview replay
         </Button>
         <Button look="primary" disabled={!answer || start.isPending} onClick={() => start.mutate()}>
           Start
@@ -146,7 +146,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
       </div>
       {running && mayCancel && (
         <Button disabled={cancel.isPending} onClick={() => cancel.mutate()}>
-          Cancel the replay
+          Cancel replay
         </Button>
       )}
     </li>

@@ -112,7 +112,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
   ];
   const editor = useEditor(edit, complaints);
 
-  const action = rule ? "Save the rule" : "Create the rule";
+  const action = rule ? "Save rule" : "Create rule";
   const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   const bindable = { ...form.values, webhookIds: bindings.map(({ id }) => id) };
   const said = sentence(definition(form.values), recipientNames(bindable, nameOf));

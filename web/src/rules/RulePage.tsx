@@ -75,7 +75,7 @@ function Actions({ rule }: { rule: Rule }) {
         params={{ ruleId: rule.id }}
         className={buttonClass(mayEdit ? "primary" : "plain")}
       >
-        {mayEdit ? (drafted(rule.id) ? "Continue editing" : "Edit") : "Show the definition"}
+        {mayEdit ? (drafted(rule.id) ? "Continue editing" : "Edit") : "Show definition"}
       </Link>
     </>
   );
@@ -152,7 +152,7 @@ function Alerts({ rule }: { rule: Rule }) {
       title="Open alerts"
       more={
         <Link to="/inbox" search={{ rule: [rule.id] }}>
-          Show in the inbox
+          Show in inbox
         </Link>
       }
     >

@@ -165,7 +165,7 @@ function Editor({ initial, silence, who }: EditorProps) {
             <div className={formStyles.actions}>
               {may && (
                 <Button type="submit" look="primary" disabled={save.busy}>
-                  {silence ? "Save the silence" : "Create the silence"}
+                  {silence ? "Save silence" : "Create silence"}
                 </Button>
               )}
               <Link to="/silences" className={buttonClass()}>

@@ -142,7 +142,7 @@ test("a service is found, described and previewed, and the server's error is sho
   screen.getByRole("button", { name: /^Pager/ }).focus();
   await user.keyboard("{Enter}");
   expect(await screen.findByRole("group", { name: "Service" })).toHaveFocus();
-  await user.click(screen.getByRole("button", { name: "Choose another" }));
+  await user.click(screen.getByRole("button", { name: "Choose another service" }));
   await waitFor(() => expect(screen.getByLabelText("Search services")).toHaveFocus());
   await user.click(screen.getByRole("button", { name: /^Pager/ }));
   await user.type(screen.getByLabelText("Key"), "too-short");
@@ -156,10 +156,10 @@ test("a service is found, described and previewed, and the server's error is sho
   expect(screen.getByText(/"resolve"/)).toBeVisible();
   expect(JSON.stringify(previewed)).not.toContain("too-short");
 
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText("Does not have the expected form")).toBeVisible();
   expect(screen.getByLabelText("Key")).toBeInvalid();
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/“On call” was created/)).toBeVisible();
   expect(sent[1]).toEqual({
     name: "On call",

@@ -86,7 +86,7 @@ export function ReceiverFields({ form, webhook }: Props) {
               form.setFieldValue("receiver", "");
             }}
           >
-            Choose another
+            Choose another service
           </Button>
         )}
       </div>

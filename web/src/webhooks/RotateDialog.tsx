@@ -50,7 +50,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   return (
     <FormDialog
       title={webhook.hasSigningSecret ? "Rotate the signing secret?" : "Sign requests?"}
-      action={webhook.hasSigningSecret ? "Create a new secret" : "Create a secret"}
+      action={webhook.hasSigningSecret ? "Create new secret" : "Create secret"}
       busy={rotate.isPending}
       problem={rotate.error ? reasonOf(rotate.error) : undefined}
       onSubmit={() => rotate.mutate()}

@@ -178,7 +178,7 @@ function Request({ form, webhook }: Props) {
       )}
       {present.length > 0 && (
         <Checkbox
-          label="Replace the headers"
+          label="Replace headers"
           description={`Otherwise the current ones stay: ${present.join(", ")}. Their values cannot be shown.`}
           {...form.getInputProps("replaceHeaders", { type: "checkbox" })}
           error={!writes && form.errors.headers}
