@@ -237,7 +237,7 @@ describe("while Tocsin is away", { timeout: 960_000 }, () => {
       await route.fulfill({ contentType: "text/html", body: html.replace(/index-[^"]*\.js/, "index-other.js") });
     });
     await go(opened, "Rules");
-    const updated = opened.getByRole("alert").getByRole("heading", { name: "Tocsin was updated." });
+    const updated = opened.getByRole("alert").getByRole("heading", { name: "Tocsin has been updated." });
     await opened.waitForFunction(() => window.neverReloaded === undefined);
     await updated.waitFor(visible);
     await opened.getByRole("navigation", { name: "Tocsin" }).waitFor(visible);

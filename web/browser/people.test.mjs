@@ -82,7 +82,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
     await again.goto(`${world.url}/rules`);
     await again.getByRole("link", { name: "Continue new rule" }).click();
     await again
-      .getByText(/^Restored your unsaved changes from/)
+      .getByText(/^Your unsaved changes from/)
       .last()
       .waitFor(visible);
     assert.equal(await again.getByLabel("Name").inputValue(), "Half a rule");
@@ -118,7 +118,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
       [two, "Second"],
     ]) {
       await tab
-        .getByText(/^Restored your unsaved changes from/)
+        .getByText(/^Your unsaved changes from/)
         .last()
         .waitFor(visible);
       assert.equal(await tab.getByLabel("Name").inputValue(), name);
@@ -190,7 +190,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
         "/webhooks/new": forbidden("editors"),
         "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
         [message]: opened.getByText(/^HTTP\/1.1 200/),
-        "/system": opened.getByRole("img", { name: /^Alerts per minute, last hour\. Alerts: at most/ }),
+        "/system": opened.getByRole("img", { name: /^Alerts per minute, last hour\. Alerts: peak/ }),
         "/users": forbidden("administrators"),
         "/tokens": forbidden("administrators"),
         "/audit": forbidden("administrators"),

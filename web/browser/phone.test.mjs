@@ -68,7 +68,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
     await page.getByRole("heading", { name: "No matching alerts" }).waitFor(visible);
   });
 
-  test("an alert is passed to somebody else", async () => {
+  test("an alert is passed to someone else", async () => {
     await stage.call("POST", "/users", {
       ...{ email: "bo@example.com", name: "Bo", role: "operator", password: "a long enough password" },
     });

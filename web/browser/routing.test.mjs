@@ -309,7 +309,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await until("the message at its receiver", () => stage.receivedOf(application)[0]);
   });
 
-  test("an alert is assigned to somebody, noted and snoozed, and stays so", async () => {
+  test("an alert is assigned to someone, noted and snoozed, and stays so", async () => {
     const { application } = await stage.rule();
     const [alert] = await stage.fail(application, ["import"]);
     const page = await stage.open(`/inbox/${alert.id}`);

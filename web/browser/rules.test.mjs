@@ -43,7 +43,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
     await page
-      .getByText(/^Restored your unsaved changes from/)
+      .getByText(/^Your unsaved changes from/)
       .last()
       .waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
@@ -73,13 +73,13 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await page.getByRole("button", { name: "Save rule" }).click();
     await page.getByText(/” was saved\./).waitFor(visible);
     await other.getByRole("button", { name: "Save rule" }).click();
-    const dialog = other.getByRole("dialog", { name: "Somebody else has changed this rule" });
+    const dialog = other.getByRole("dialog", { name: "Someone else has changed this rule" });
     await dialog.waitFor(visible);
     for (const scheme of ["light", "dark"]) {
       await other.emulateMedia({ colorScheme: scheme });
       assert.deepEqual(await accessibility(other), [], `the conflict in ${scheme}`);
     }
-    await dialog.getByRole("button", { name: "Use these" }).click();
+    await dialog.getByRole("button", { name: "Use these versions" }).click();
     assert.equal(await other.getByLabel("Error message contains", { exact: true }).inputValue(), "ERP");
     await other.getByRole("button", { name: "Save rule" }).click();
     await other.getByText(`“${rule.name} of ours” was saved.`).waitFor(visible);

@@ -136,12 +136,12 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
 
         await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
         await opened.getByRole("button", { name: /^Snooze/ }).click();
-        await opened.getByLabel("How long").selectOption({ label: "Until another time" });
+        await opened.getByLabel("How long").selectOption({ label: "Until a specific time" });
         await holds("snoozing");
 
         await opened.goto(`${stage.world.url}/inbox/${shown.counted.id}`);
         await opened.getByRole("button", { name: "Resolve for…" }).click();
-        await opened.getByLabel("Keep quiet for", { exact: true }).waitFor(visible);
+        await opened.getByLabel("Duration", { exact: true }).waitFor(visible);
         await holds("resolving for a time");
 
         await opened.goto(`${stage.world.url}/routing`);

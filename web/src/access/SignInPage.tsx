@@ -11,9 +11,9 @@ import { Entrance } from "./Entrance";
 /** The possible problems at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
   expired: "The sign-in took too long or started in another browser. Try again.",
-  cancelled: "The provider refused the sign-in.",
+  cancelled: "The provider refused the sign-in. Try again, or ask an administrator for help.",
   provider: "The provider is not available. See Tocsin's log for the reason.",
-  unavailable: "The sign-in cannot be checked right now. Try again.",
+  unavailable: "The sign-in cannot be verified right now. Try again.",
   "not-admitted": "You do not have an account. Ask an administrator for one.",
   "email-taken": "An account with a password already uses your e-mail address. Ask an administrator for help.",
 };

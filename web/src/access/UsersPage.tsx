@@ -205,7 +205,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
 function LinkShown({ name, link, onClose }: { name: string; link: string; onClose: () => void }) {
   return (
     <FormDialog title={`Sign-in link for ${name}`} onClose={onClose}>
-      <p>Anyone who opens it is signed in as {name}. It works once, within a day, and is not shown again.</p>
+      <p>Anyone who opens this link is signed in as {name}. It works once, within a day, and is not shown again.</p>
       <Secret>{link}</Secret>
     </FormDialog>
   );

@@ -124,7 +124,7 @@ test("a provider comes first, and knows where to return to", async () => {
 });
 
 test.each([
-  ["unavailable", "The sign-in cannot be checked right now. Try again."],
+  ["unavailable", "The sign-in cannot be verified right now. Try again."],
   ["provider", "The provider is not available. See Tocsin's log for the reason."],
 ])("an error of a provider is shown: %s", async (kind, words) => {
   globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);

@@ -193,7 +193,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
       />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
-          Clear the {single === "digestsOf" ? "silence" : single} filter
+          Clear {single === "digestsOf" ? "silence" : single} filter
         </Button>
       )}
       <SearchField

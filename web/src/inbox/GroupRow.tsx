@@ -94,7 +94,7 @@ function Trend({ counts }: { counts: readonly number[] }) {
   const last = counts.at(-1) ?? 0;
   return (
     <span className={styles.trend} title="Alerts in each of the last 24 hours">
-      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last one`} />
+      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last hour`} />
     </span>
   );
 }

@@ -46,7 +46,7 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
     signature: "java.net.ConnectException",
   });
   expect(screen.getByText("9 firing, 1 acknowledged, 2 resolved")).toBeVisible();
-  expect(screen.getByRole("img", { name: /^Alerts per hour.*at most 4, 3 at the end/ })).toBeInTheDocument();
+  expect(screen.getByRole("img", { name: /^Alerts per hour.*peak 4, latest 3/ })).toBeInTheDocument();
   expect(screen.getByRole("link", { name: "by Bo" })).toHaveAttribute("href", expect.stringContaining("901"));
   expect(await screen.findByText("Ask the ERP team.")).toBeVisible();
   expect(screen.getByRole("link", { name: /^Open runbook/ })).toHaveAttribute("href", rule.runbookUrl);

@@ -41,7 +41,7 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
     case "ACKNOWLEDGED":
       return (
         <Empty icon={IconInbox} title="No acknowledged alerts">
-          <p>Alerts that somebody has acknowledged and not yet resolved appear here.</p>
+          <p>Alerts that have been acknowledged, but not resolved, appear here.</p>
         </Empty>
       );
     case "PENDING":

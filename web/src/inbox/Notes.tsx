@@ -125,7 +125,7 @@ function Write({ of, readers }: Props) {
       }}
     >
       <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
-        <p>Your note is not saved.</p>
+        <p>Your note has not been saved.</p>
       </LeaveGuard>
       <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}

@@ -99,10 +99,10 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
     >
       <Select
         label="How long"
-        description="If the alert is still open then, everybody who was notified of it is reminded once."
+        description="If the alert is still open then, everyone who was notified of it is reminded once."
         options={[
           ...offered.map(({ value, label }) => ({ value, label })),
-          { value: chosen, label: "Until another time" },
+          { value: chosen, label: "Until a specific time" },
         ]}
         value={choice}
         onChange={setChoice}

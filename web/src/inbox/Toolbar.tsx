@@ -76,7 +76,7 @@ export function Toolbar(props: Props) {
               title={text}
             >
               <span>{text}</span>
-              <IconClose size={13} aria-label="Remove this filter" />
+              <IconClose size={13} aria-label="Remove filter" />
             </Link>
           ))}
           <span className={styles.grow} />

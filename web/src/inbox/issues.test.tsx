@@ -215,7 +215,7 @@ test("a view is saved, opened and deleted", async () => {
   await user.click(screen.getByRole("button", { name: "Save view" }));
   expect(await screen.findByText("Give the view a name.")).toBeVisible();
   await user.type(screen.getByLabelText("Save these filters as"), "Orders");
-  await user.click(screen.getByRole("checkbox", { name: "Share it with everyone" }));
+  await user.click(screen.getByRole("checkbox", { name: "Share with everyone" }));
   await user.click(screen.getByRole("button", { name: "Save view" }));
   expect(await screen.findByRole("link", { name: "Orders" })).toHaveAttribute(
     "href",
@@ -243,7 +243,7 @@ test("views of others are listed with their owner, and left to them", async () =
   expect(await screen.findByRole("link", { name: "Theirs" })).toHaveAttribute("href", "/inbox?state=resolved");
   expect(screen.getByText("By bo@example.com")).toBeVisible();
   expect(screen.queryByRole("button", { name: "Delete Theirs" })).toBeNull();
-  expect(screen.queryByRole("checkbox", { name: "Share it with everyone" })).toBeNull();
+  expect(screen.queryByRole("checkbox", { name: "Share with everyone" })).toBeNull();
 });
 
 test("a view that is refused stays in the form", async () => {

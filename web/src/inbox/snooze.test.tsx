@@ -55,7 +55,7 @@ test("what the server refuses is said where it was asked for", async () => {
   const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
   await user.click(await screen.findByRole("button", { name: "Snooze" }));
   const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
-  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "Until another time");
+  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "Until a specific time");
   await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
   expect(await within(dialog).findByText("Choose a time.")).toBeVisible();
   await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "For 1 hour");

@@ -84,7 +84,7 @@ export function useInboxCommands({ alert, open, selected, act, reopen, take, ass
     {
       id: "assignTo",
       section: "This alert",
-      label: `Assign ${which} to somebody`,
+      label: `Assign ${which} to someone`,
       ...offered(IconPerson),
       words: "hand over unassign",
       keys: ["shift+m"],

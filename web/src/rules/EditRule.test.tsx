@@ -52,15 +52,15 @@ test("a version that somebody else has saved meanwhile is shown, and nothing is 
   await user.click(screen.getByRole("radio", { name: "Warning" }));
   stored = { ...stored, name: "Failed orders of theirs", scope: { applications: ["billing"] }, version: 4 };
   await user.click(save());
-  const dialog = await screen.findByRole("dialog", { name: "Somebody else has changed this rule" });
+  const dialog = await screen.findByRole("dialog", { name: "Someone else has changed this rule" });
   expect(stored.version).toBe(4);
   const choice = (field: string, side: RegExp) =>
     within(within(dialog).getByRole("group", { name: field })).getByRole("radio", { name: side });
-  expect(choice("Name both changed it", /Mine/)).toBeChecked();
+  expect(choice("Name changed by both", /Mine/)).toBeChecked();
   expect(choice("Applications", /Theirs billing/)).toBeChecked();
   expect(choice("Severity", /Mine Warning/)).toBeChecked();
-  await user.click(choice("Name both changed it", /Theirs/));
-  await user.click(within(dialog).getByRole("button", { name: "Use these" }));
+  await user.click(choice("Name changed by both", /Theirs/));
+  await user.click(within(dialog).getByRole("button", { name: "Use these versions" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders of theirs");
   await user.click(save());
   await waitFor(() => expect(stored.version).toBe(5));
@@ -81,7 +81,7 @@ test("leaving asks, staying keeps, and a draft is there after a reload until it 
   first.unmount();
 
   const { user, router } = open(address);
-  expect(await screen.findByText(/Restored your unsaved changes from/)).toBeVisible();
+  expect(await screen.findByText(/Your unsaved changes from/)).toBeVisible();
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders!");
   await user.click(screen.getByRole("button", { name: "Discard" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders");

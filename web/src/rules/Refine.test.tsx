@@ -27,7 +27,7 @@ beforeEach(() => {
 
 test("one click on an alert opens its rule with the error left out", async () => {
   const { user } = open(`/inbox/${alert.id}`);
-  await user.click(await screen.findByRole("link", { name: "Everything but this error" }));
+  await user.click(await screen.findByRole("link", { name: "Exclude this error" }));
   expect(await screen.findByText(/everything but this error. Nothing is saved yet/)).toBeVisible();
   expect(screen.getByText(alert.errorPattern ?? "")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Save rule" }));
@@ -38,7 +38,7 @@ test("one click on an alert opens its rule with the error left out", async () =>
 
 test("a rule for one customer becomes a new rule, and the rule of the alert stays", async () => {
   const { user } = open(`/inbox/${alert.id}`);
-  await user.click(await screen.findByRole("link", { name: "Only this value of customer" }));
+  await user.click(await screen.findByRole("link", { name: "Match only this value of customer" }));
   await user.click(await screen.findByRole("link", { name: "Make it a new rule instead" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveValue(`${rule.name}: only customer = 42`));
   await user.click(screen.getByRole("button", { name: "Create rule" }));
@@ -50,9 +50,9 @@ test("a value that was cut, or is not text, leads to no rule", async () => {
   const cut = { ...alert.exchange, attributes: { customer: "42", body: "<order>…", name: "caf\uFFFD" } };
   world.alerts = [{ ...alert, exchange: cut }];
   open(`/inbox/${alert.id}`);
-  expect(await screen.findByRole("link", { name: "Only this value of customer" })).toBeVisible();
+  expect(await screen.findByRole("link", { name: "Match only this value of customer" })).toBeVisible();
   expect(screen.getByText("<order>…")).toBeVisible();
-  expect(screen.queryByRole("link", { name: /Only this value of (body|name)/ })).toBeNull();
+  expect(screen.queryByRole("link", { name: /Match only this value of (body|name)/ })).toBeNull();
 });
 
 test("labels, team and note are written in the editor, and shown on its alerts", async () => {

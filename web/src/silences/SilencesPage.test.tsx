@@ -244,13 +244,13 @@ test("what somebody writes stays when somebody else saves, and both are compared
   expect(name).toHaveValue("ERP maintenance of Monday");
 
   await user.click(screen.getByRole("button", { name: "Save silence" }));
-  const dialog = within(await screen.findByRole("dialog", { name: "Somebody else has changed this silence" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Someone else has changed this silence" }));
   expect(dialog.getAllByRole("group").map((group) => group.querySelector("legend")?.textContent)).toEqual([
     "Name",
     "Reason",
     "Schedule",
   ]);
-  await user.click(dialog.getByRole("button", { name: "Use these" }));
+  await user.click(dialog.getByRole("button", { name: "Use these versions" }));
   expect(screen.getByRole("textbox", { name: "Reason" })).toHaveValue("A longer upgrade");
   await user.click(screen.getByRole("button", { name: "Save silence" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));

@@ -52,7 +52,7 @@ beforeEach(() => {
 });
 
 const name = async () => screen.findByLabelText("Name");
-const conflict = async () => screen.findByRole("dialog", { name: "Somebody else has changed this webhook" });
+const conflict = async () => screen.findByRole("dialog", { name: "Someone else has changed this webhook" });
 
 describe("a webhook", () => {
   test("is edited, and its secrets stay", async () => {
@@ -113,10 +113,10 @@ describe("a webhook", () => {
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
-    const side = within(within(both).getByRole("group", { name: "Name both changed it" }));
+    const side = within(within(both).getByRole("group", { name: "Name changed by both" }));
     expect(side.getByRole("radio", { name: /Mine erp of mine/ })).toBeChecked();
     expect(side.getByRole("radio", { name: /Theirs erp of theirs/ })).not.toBeChecked();
-    await user.click(within(both).getByRole("button", { name: "Use these" }));
+    await user.click(within(both).getByRole("button", { name: "Use these versions" }));
     expect(await name()).toHaveValue("erp of mine");
     expect(saved).toHaveLength(1);
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
@@ -130,8 +130,8 @@ describe("a webhook", () => {
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
-    await user.click(within(both).getByRole("button", { name: "All theirs" }));
-    await user.click(within(both).getByRole("button", { name: "Use these" }));
+    await user.click(within(both).getByRole("button", { name: "Use all theirs" }));
+    await user.click(within(both).getByRole("button", { name: "Use these versions" }));
     expect(await name()).toHaveValue("erp of theirs");
     expect(screen.queryByRole("dialog")).toBeNull();
   });
@@ -217,7 +217,7 @@ describe("a webhook", () => {
 
     const second = open("/webhooks/w1");
     expect(await name()).toHaveValue("erp of mine");
-    expect(screen.getByText(/Restored your unsaved changes from/)).toHaveTextContent(/Ada/);
+    expect(screen.getByText(/Your unsaved changes from/)).toHaveTextContent(/Ada/);
     expect(screen.getByRole("checkbox", { name: "Replace headers" })).not.toBeChecked();
     await second.user.click(screen.getByRole("button", { name: "Discard" }));
     expect(await name()).toHaveValue("erp");
