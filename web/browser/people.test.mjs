@@ -183,7 +183,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
       const forbidden = (whose) => opened.getByRole("heading", { name: `This page is for ${whose}` });
       const pages = {
         "/rules": opened.getByRole("row", { name: /Failures/ }),
-        [`/rules/${rule.id}`]: opened.getByRole("img", { name: /by quarter of an hour/ }),
+        [`/rules/${rule.id}`]: opened.getByRole("img", { name: /per 15 minutes/ }),
         [`/rules/${rule.id}/edit`]: opened.getByText(/Editing requires the editor role/),
         "/rules/new": forbidden("editors"),
         "/webhooks": opened.getByRole("row", { name: /Receiver/ }),

@@ -24,7 +24,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     const page = await stage.open("/rules");
     await page.getByRole("link", { name: rule.name, exact: true }).click();
     await page.getByText(`Whenever an exchange of ${application} fails, notify ${webhook.name} once.`).waitFor(visible);
-    await page.getByRole("img", { name: /^3 alerts, by quarter of an hour/ }).waitFor(visible);
+    await page.getByRole("img", { name: /^3 alerts, per 15 minutes/ }).waitFor(visible);
     await page.getByText(/created the rule/).waitFor(visible);
     await page.getByRole("link", { name: "Edit", exact: true }).click();
     await page
@@ -93,7 +93,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await page.getByLabel("Name").fill(name);
     await page.getByText("A number of exchanges", { exact: true }).click();
     await page.getByLabel("Threshold", { exact: true }).fill("1000");
-    await page.getByLabel("Count", { exact: true }).selectOption("Per route");
+    await page.getByLabel("Group by", { exact: true }).selectOption("Route");
     await page.getByRole("button", { name: "Create rule" }).click();
     const row = page.getByRole("row", { name: new RegExp(name) });
     await row.waitFor(visible);

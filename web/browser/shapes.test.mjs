@@ -22,12 +22,12 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
   test("a webhook has its kind, its state and its actions on one line of a phone", async () => {
     const opened = await stage.open("/webhooks", { viewport: devices.phone });
     const row = opened.getByRole("row").filter({ hasText: shown.webhook.name });
-    await row.getByText("On", { exact: true }).waitFor(visible);
+    await row.getByText("Enabled", { exact: true }).waitFor(visible);
     const middle = async (part) => {
       const { y, height } = await part.boundingBox();
       return y + height / 2;
     };
-    const state = await middle(row.getByText("On", { exact: true }));
+    const state = await middle(row.getByText("Enabled", { exact: true }));
     const remove = await middle(row.getByRole("button", { name: /^Delete / }));
     assert.ok(Math.abs(state - remove) < 12, `${state} and ${remove}`);
     assert.deepEqual(await opened.evaluate(tooWide), []);
@@ -98,7 +98,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
         await holds("the services");
         await services.getByRole("button", { name: /^PagerDuty/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
-        await opened.getByText("Preview of the requests").click();
+        await opened.getByText("Request preview").click();
         await opened.getByText(/^POST https/).waitFor(visible);
         await holds("a service");
         await opened.getByRole("button", { name: "Choose another service" }).click();
@@ -109,7 +109,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
         for (let at = 0; at < choices.items.length; at++) {
           await opened.getByRole("button", { name: "Choose another service" }).click();
           await services.getByRole("button").nth(at).click();
-          await opened.getByText("Preview of the requests").click();
+          await opened.getByText("Request preview").click();
           await opened
             .getByText(/^[A-Z]+ \w+:\/\//)
             .first()
@@ -119,7 +119,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
 
         await opened.goto(`${stage.world.url}/rules/new`);
         await opened.getByText("Missing exchanges", { exact: true }).click();
-        await opened.getByText("Expect exchanges only at certain hours").click();
+        await opened.getByText("Expect exchanges only during certain hours").click();
         await opened.getByLabel("Time zone").waitFor(visible);
         await holds("missing exchanges");
 
@@ -187,7 +187,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
   test("charts say their values to the keyboard", async () => {
     const opened = await stage.open("", { viewport: devices.wall, forcedColors: "active" });
     for (const [path, chart] of [
-      [`/rules/${shown.rule.id}`, /by quarter of an hour/],
+      [`/rules/${shown.rule.id}`, /per 15 minutes/],
       [shown.issue, /^Alerts per hour/],
       ["/system", /^Evaluation lag/],
       [`/webhooks/${shown.webhook.id}`, /^Attempts per hour/],

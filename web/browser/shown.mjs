@@ -92,7 +92,7 @@ export const pagesOf = ({ rule, webhook, alert, message, issue, silence }, opene
   "/wall": opened.getByText(/firing$/).first(),
   "/rules": opened.getByRole("row", { name: new RegExp(rule.name) }),
   "/rules/new": opened.getByLabel(webhook.name),
-  [`/rules/${rule.id}`]: opened.getByRole("img", { name: /by quarter of an hour/ }),
+  [`/rules/${rule.id}`]: opened.getByRole("img", { name: /per 15 minutes/ }),
   [`/rules/${rule.id}/edit`]: opened.getByText(/this would have raised/).first(),
   "/explain": opened.getByLabel("Execution id"),
   "/webhooks": opened.getByRole("row", { name: new RegExp(webhook.name) }),

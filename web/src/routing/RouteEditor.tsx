@@ -63,7 +63,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
         </FormSection>
         <FormSection
           title="Which alerts"
-          hint="All conditions must hold; a blank one matches everything. Without conditions, all alerts take the route."
+          hint="All conditions must be met; a blank field matches everything. Without conditions, all alerts take the route."
         >
           <MatchFields form={form} ofRoute />
         </FormSection>
@@ -101,7 +101,7 @@ function EscalationSection({ form, webhooks, teams }: EscalationProps) {
   return (
     <FormSection
       title="Escalation"
-      hint="Who else is notified if nobody acknowledges the alert. The time counts from when it fired. A step is skipped if the alert has been acknowledged, resolved or snoozed by then."
+      hint="Who else is notified if nobody acknowledges the alert. Times are measured from when the alert fired. A step is skipped if the alert has been acknowledged, resolved or snoozed by then."
     >
       <Steps steps={form.values.escalation} webhooks={webhooks} teams={teams} {...form.getInputProps("escalation")} />
     </FormSection>
@@ -152,7 +152,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
 
 function Hooks({ webhooks, ...input }: { webhooks: readonly Webhook[]; onChange: (ids: string[]) => void }) {
   return (
-    <Checkbox.Group label="Webhooks" description="Without webhooks, this notifies nobody." {...input}>
+    <Checkbox.Group label="Webhooks" description="Without webhooks, nobody is notified." {...input}>
       <div className={styles.hooks}>
         {webhooks.map(({ id, name, enabled }) => (
           <Checkbox key={id} size="xs" value={id} label={`${name}${enabled ? "" : " (disabled)"}`} />

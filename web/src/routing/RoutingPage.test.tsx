@@ -100,7 +100,7 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   await waitFor(() => expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull());
 });
 
-test("the tester says who is notified and why, by the changes that are not saved", async () => {
+test("the tester says who is notified and why, by the changes that have not been saved", async () => {
   const { asked } = answers();
   const { user } = open("/routing");
   expect(await screen.findByText("#ops")).toBeVisible();
@@ -120,7 +120,7 @@ test("the tester names a silence only if somebody would be notified", async () =
   answers();
   server.use(http.post(api("/routing/test"), () => HttpResponse.json(answer)));
   const { user } = open("/routing");
-  expect(await screen.findByText(/the silence “Upgrade” suppresses the messages/)).toBeVisible();
+  expect(await screen.findByText(/The silence “Upgrade” currently suppresses these messages/)).toBeVisible();
   answer = { ...tested, webhooks: [], suppressedBy };
   await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
   expect(await screen.findByText("Nobody")).toBeVisible();
@@ -184,7 +184,7 @@ test("the focus goes on with what is edited, and to what comes next", async () =
   await user.keyboard("2");
   await user.click(button("Add step"));
   await user.click(button("Apply changes"));
-  expect(screen.getByText("Step 1 notifies nobody.")).toHaveFocus();
+  expect(screen.getByText("Step 1 notifies nobody. Choose a webhook or a team.")).toHaveFocus();
   await user.click(button("Cancel"));
   expect(button("Edit Rest")).toHaveFocus();
 
@@ -235,7 +235,7 @@ test("a route escalates to webhooks and teams", async () => {
   await user.click(await screen.findByRole("button", { name: "Edit ERP" }));
   await user.click(screen.getByRole("button", { name: "Add step" }));
   await user.click(screen.getByRole("button", { name: "Apply changes" }));
-  expect(await screen.findByText("Step 1 notifies nobody.")).toBeVisible();
+  expect(await screen.findByText("Step 1 notifies nobody. Choose a webhook or a team.")).toBeVisible();
 
   const step = within(screen.getByRole("group", { name: "Step 1" }));
   await user.click(step.getByLabelText("Notify", { selector: "input" }));

@@ -176,7 +176,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
           <Tester draft={dirty ? draft : undefined} />
         </aside>
       </div>
-      <LeaveGuard dirty={() => unsaved}>The changes to the routing policy are not saved.</LeaveGuard>
+      <LeaveGuard dirty={() => unsaved}>Your changes to the routing policy have not been saved.</LeaveGuard>
     </div>
   );
 }

@@ -123,7 +123,7 @@ test("the preview tells what would have been raised, and the message is about th
   );
   open(address);
   expect(await screen.findByText("In the last 24 h this would have raised 412 alerts.")).toBeVisible();
-  expect(screen.getByRole("img", { name: /Alerts over time: the most, 400/ })).toBeVisible();
+  expect(screen.getByRole("img", { name: /Alerts over time: peak of 400/ })).toBeVisible();
   const title = await screen.findByText("CRITICAL orders");
   expect(title).toContainElement(screen.getByRole("img", { name: "red circle" }));
   const ref = { executionId: "x-1", startTime: exchange.startTime };

@@ -28,7 +28,7 @@ beforeEach(() => {
 test("one click on an alert opens its rule with the error left out", async () => {
   const { user } = open(`/inbox/${alert.id}`);
   await user.click(await screen.findByRole("link", { name: "Exclude this error" }));
-  expect(await screen.findByText(/everything but this error. Nothing is saved yet/)).toBeVisible();
+  expect(await screen.findByText(/everything but this error. Nothing has been saved/)).toBeVisible();
   expect(screen.getByText(alert.errorPattern ?? "")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Save rule" }));
   await waitFor(() => expect(saved?.method).toBe("PUT"));
@@ -39,7 +39,7 @@ test("one click on an alert opens its rule with the error left out", async () =>
 test("a rule for one customer becomes a new rule, and the rule of the alert stays", async () => {
   const { user } = open(`/inbox/${alert.id}`);
   await user.click(await screen.findByRole("link", { name: "Match only this value of customer" }));
-  await user.click(await screen.findByRole("link", { name: "Make it a new rule instead" }));
+  await user.click(await screen.findByRole("link", { name: "Create new rule instead" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveValue(`${rule.name}: only customer = 42`));
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(saved?.method).toBe("POST"));

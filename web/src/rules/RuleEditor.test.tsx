@@ -16,7 +16,7 @@ test("what is plainly wrong is said in the API's words, without asking it", asyn
 
 test.each([
   [true, "“Failed orders” was created."],
-  [false, "“Failed orders” was created, disabled."],
+  [false, "“Failed orders” was created, but is disabled."],
 ])("a rule that is made and enabled (%s) is summarized", async (enabled, said) => {
   server.use(
     http.post(api("/rules"), async ({ request }) =>
@@ -80,7 +80,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   expect(screen.getByLabelText("Window")).toHaveValue(1.5);
   await user.selectOptions(screen.getByLabelText("Unit of Window"), "s");
   expect(screen.getByLabelText("Window")).toHaveValue(5400);
-  await user.selectOptions(screen.getByLabelText("Count"), "Per application");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Application");
   await user.clear(screen.getByLabelText("Remind every"));
   await user.type(screen.getByLabelText("Remind every"), "30");
   await user.click(await screen.findByLabelText("#ops"));
@@ -130,7 +130,7 @@ test("a count for each value of an attribute names the attribute", async () => {
   await user.type(await screen.findByLabelText("Name"), "Customers");
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   expect(screen.queryByRole("combobox", { name: "Attribute" })).toBeNull();
-  await user.selectOptions(screen.getByLabelText("Count"), "Per value of an attribute");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Attribute value");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() =>
     expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription(/Name the attribute/),
@@ -141,7 +141,7 @@ test("a count for each value of an attribute names the attribute", async () => {
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({ groupBy: "ATTRIBUTE", groupByAttribute: "customer" });
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).not.toHaveProperty("groupByAttribute");
@@ -160,8 +160,8 @@ test("a share and a percentile are sent with their own numbers", async () => {
   await user.click(screen.getByRole("radio", { name: "A share of exchanges" }));
   await user.clear(screen.getByLabelText("Share"));
   await user.type(screen.getByLabelText("Share"), "12.5");
-  await user.clear(screen.getByLabelText("Of at least"));
-  await user.type(screen.getByLabelText("Of at least"), "50");
+  await user.clear(screen.getByLabelText("Minimum volume"));
+  await user.type(screen.getByLabelText("Minimum volume"), "50");
   expect(
     screen.getByText(/^Whenever at least 12.5 % of exchanges fail within 10 min with at least 50 exchanges/),
   ).toBeVisible();
@@ -224,8 +224,8 @@ test("an absence is sent with what is expected and when", async () => {
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Silent routes");
   await user.click(screen.getByRole("radio", { name: "Missing exchanges" }));
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
-  expect(screen.queryByRole("option", { name: "Per error type" })).toBeNull();
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
+  expect(screen.queryByRole("option", { name: "Error type" })).toBeNull();
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({
@@ -234,7 +234,7 @@ test("an absence is sent with what is expected and when", async () => {
   });
   expect(sent[0]).not.toHaveProperty("calendar");
   await user.click(screen.getByRole("radio", { name: "A fixed list" }));
-  await user.click(screen.getByLabelText("Expect exchanges only at certain hours"));
+  await user.click(screen.getByLabelText("Expect exchanges only during certain hours"));
   await user.click(screen.getByLabelText("Mon"));
   await user.clear(screen.getByLabelText("Time zone"));
   await user.click(screen.getByRole("button", { name: "Create rule" }));
@@ -294,7 +294,7 @@ test("suggestions do not open over the error of their field when the form is ref
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByText("Missing exchanges"));
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
   await user.click(screen.getByText("A fixed list"));
   const list = screen.getByLabelText("List of routes", { selector: "input" });
   await user.click(list);
@@ -336,12 +336,12 @@ test("every part of the filter is sent, and errors are shown beside it", async (
   );
   expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));
-  await user.type(screen.getByLabelText("Shortest duration"), "2");
-  await user.type(screen.getByLabelText("Longest duration"), "1");
-  expect(screen.getByLabelText("Longest duration")).toHaveAccessibleDescription(
+  await user.type(screen.getByLabelText("Minimum duration"), "2");
+  await user.type(screen.getByLabelText("Maximum duration"), "1");
+  expect(screen.getByLabelText("Maximum duration")).toHaveAccessibleDescription(
     "Must not be below the minimum duration, because no exchange could match",
   );
-  await user.clear(screen.getByLabelText("Longest duration"));
+  await user.clear(screen.getByLabelText("Maximum duration"));
   await user.click(screen.getByRole("button", { name: "Add attribute" }));
   await waitFor(() => expect(screen.getByRole("combobox", { name: "Key 1" })).toHaveFocus());
   await user.keyboard("customer");
@@ -392,7 +392,7 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
   };
   await attribute(1, "customer", "does not equal");
   await user.type(screen.getByLabelText("Value 1"), "ACME");
-  expect(screen.getByText(/also holds where the attribute is missing/)).toBeVisible();
+  expect(screen.getByText(/also matches exchanges without the attribute/)).toBeVisible();
   await attribute(2, "region", "is one of");
   await user.type(screen.getByLabelText("Values 2"), "eu{Enter}us{Enter}");
   await attribute(3, "amount", "≥");

@@ -329,8 +329,8 @@ function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
       stale={ruleKeys.all}
       onClose={onClose}
     >
-      It raises no more alerts. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the
-      rule for a while, disable it.
+      It raises no more alerts. Its open alerts stay open until someone resolves them. This cannot be undone; to stop
+      the rule for a while, disable it instead.
     </RemoveDialog>
   );
 }

@@ -44,7 +44,7 @@ test("what would have happened is one sentence, and one for each webhook", () =>
   ]);
   expect(shortfall(preview, now)).toBe("");
   expect(chartWords(preview, now)).toMatch(
-    /^Alerts over time: the most, 400, between \d+ Nov \d\d:\d\d and \d+ Nov \d\d:\d\d\.$/,
+    /^Alerts over time: peak of 400 between \d+ Nov \d\d:\d\d and \d+ Nov \d\d:\d\d\.$/,
   );
 });
 
@@ -57,7 +57,7 @@ test("nothing, one, and too many are described as such", () => {
   );
   const cut = { ...preview, truncated: true };
   expect(summary(cut)).toContain("at least 412 alerts");
-  expect(shortfall(cut, now)).toContain("after 50,000 it is complete only from");
+  expect(shortfall(cut, now)).toContain("after 50,000 exchanges. It is complete only from");
 });
 
 test("times say which day they are of, but for those of today", () => {

@@ -50,7 +50,7 @@ export function volumeWarning({ alerts, from, to }: RulePreview): string {
 export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
   const from = secondTime(coveredFrom, now);
-  return `There are more exchanges than a preview reads: after ${number(scanned)} it is complete only from ${from} on.`;
+  return `The preview stopped after ${counted(scanned, "exchange")}. It is complete only from ${from} on.`;
 }
 
 /** The text of a chart of the buckets, for people who do not see it. */
@@ -59,5 +59,5 @@ export function chartWords({ buckets, from, bucketSeconds }: RulePreview, now: n
   if (most === 0) return "Alerts over time: none.";
   const at = (index: number) => new Date(new Date(from).getTime() + index * bucketSeconds * 1000).toISOString();
   const peak = buckets.indexOf(most);
-  return `Alerts over time: the most, ${number(most)}, between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
+  return `Alerts over time: peak of ${number(most)} between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
 }

@@ -186,7 +186,7 @@ test("an alert leads to a silence that is filled in, previewed and made", async 
   });
   await user.type(screen.getByRole("textbox", { name: "Rule labels" }), "nonsense");
   await user.click(screen.getByRole("button", { name: "Create silence" }));
-  expect(await screen.findByText("Not a condition: nonsense")).toBeVisible();
+  expect(await screen.findByText(/Cannot be read: nonsense/)).toBeVisible();
   await user.clear(screen.getByRole("textbox", { name: "Rule labels" }));
   await user.click(screen.getByRole("button", { name: "Create silence" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));

@@ -95,7 +95,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
   const { user } = open("/webhooks/new");
   await user.click(await screen.findByLabelText("Another service"));
   await user.click(await screen.findByRole("button", { name: /^E-mail/ }));
-  await user.click(screen.getByText("Preview of the requests"));
+  await user.click(screen.getByText("Request preview"));
   expect(await screen.findByText("Subject: [CRITICAL] Order failed")).toBeVisible();
   expect(screen.getByText("the text")).toBeVisible();
   const frame = screen.getByTitle("The e-mail as HTML");
@@ -150,7 +150,7 @@ test("a service is found, described and previewed, and the server's error is sho
   expect(screen.getByLabelText("acknowledged")).toBeChecked();
   expect(screen.queryByLabelText("reopened")).toBeNull();
 
-  await user.click(screen.getByText("Preview of the requests"));
+  await user.click(screen.getByText("Request preview"));
   expect(await screen.findByText(/"trigger"/)).toBeVisible();
   await user.click(within(screen.getByRole("radiogroup", { name: "Event" })).getByLabelText("Resolved"));
   expect(screen.getByText(/"resolve"/)).toBeVisible();

@@ -50,8 +50,8 @@ test("a webhook whose key is missing says so, beside the others", async () => {
   const row = within(await screen.findByRole("row", { name: /lost/ }));
   expect(row.getByText("Cannot send")).toBeVisible();
   expect(row.getByText(/its key 63a9ba7a is not among the configured keys/)).toBeVisible();
-  expect(row.queryByText("On")).toBeNull();
-  expect(within(screen.getByRole("row", { name: /found/ })).getByText("On")).toBeVisible();
+  expect(row.queryByText("Enabled")).toBeNull();
+  expect(within(screen.getByRole("row", { name: /found/ })).getByText("Enabled")).toBeVisible();
 });
 
 test("a webhook for operators is made and shown as one", async () => {
