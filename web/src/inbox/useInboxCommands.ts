@@ -103,7 +103,7 @@ export function useInboxCommands({ alert, open, selected, act, reopen, take, ass
     {
       id: "rule",
       section: "This alert",
-      label: `Open its rule: ${alert?.ruleName || "deleted"}`,
+      label: `Open rule: ${alert?.ruleName || "deleted"}`,
       ...offered(IconRules),
       enabled: alert !== undefined,
       run: () => alert && navigate({ to: "/rules/$ruleId", params: { ruleId: alert.ruleId } }),
@@ -112,7 +112,7 @@ export function useInboxCommands({ alert, open, selected, act, reopen, take, ass
     { id: "up", section, label: "Move up", keys: ["k", "arrowup"], run: (event) => list.move(-1, false, event) },
     { id: "open", section, label: "Open alert or expand group", keys: ["enter"], run: list.openRow },
     { id: "close", section, label: "Clear selection or close alert", keys: ["escape"], run: list.close },
-    { id: "select", section, label: "Select the row", keys: ["x"], run: () => list.toggle(false) },
+    { id: "select", section, label: "Select row", keys: ["x"], run: () => list.toggle(false) },
     {
       id: "selectTo",
       section,
@@ -123,14 +123,14 @@ export function useInboxCommands({ alert, open, selected, act, reopen, take, ass
     {
       id: "extendDown",
       section,
-      label: "Extend the selection down",
+      label: "Extend selection down",
       keys: ["shift+j", "shift+arrowdown"],
       run: (event) => list.move(1, true, event),
     },
     {
       id: "extendUp",
       section,
-      label: "Extend the selection up",
+      label: "Extend selection up",
       keys: ["shift+k", "shift+arrowup"],
       run: (event) => list.move(-1, true, event),
     },

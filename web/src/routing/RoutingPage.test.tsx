@@ -124,7 +124,7 @@ test("the tester names a silence only if somebody would be notified", async () =
   answer = { ...tested, webhooks: [], suppressedBy };
   await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
   expect(await screen.findByText("Nobody")).toBeVisible();
-  expect(screen.queryByText(/suppresses the messages/)).toBeNull();
+  expect(screen.queryByText(/suppresses these messages/)).toBeNull();
 });
 
 test("what the server refuses stays on the page, and another version is not overwritten", async () => {

@@ -305,7 +305,7 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
   if (!group) {
     return (
       <span className={table.quiet}>
-        none<span className={table.word}> open</span>
+        None<span className={table.word}> open</span>
       </span>
     );
   }
