@@ -80,7 +80,7 @@ describe("an empty installation", { timeout: 720_000 }, () => {
     await page.getByLabel("Receiver").check();
     await page.getByText("Whenever an exchange of orders fails, notify Receiver once.").waitFor(visible);
     await page
-      .getByText(/would have raised no alert/)
+      .getByText(/would have raised no alerts/)
       .last()
       .waitFor(visible);
     await page.getByRole("button", { name: "Create rule" }).click();

@@ -40,7 +40,7 @@ export function SignInPage({ state, ended, onEnter }: Props) {
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
   const refused = signInProblem();
   const problem = enter.error ? enter.error.message : (state.problem ?? refused);
-  const news = ended ? "Your session has ended. Sign in to continue where you were." : undefined;
+  const news = ended ? "Your session has ended. Sign in to continue where you left off." : undefined;
   const { pathname, search } = globalThis.location;
   return (
     <Entrance title="Sign in" problem={problem} news={news}>

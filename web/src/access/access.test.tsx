@@ -40,7 +40,7 @@ test("when the session ends, what was typed waits behind the sign-in", async () 
   await user.type(await screen.findByLabelText("Name"), "Half a webhook");
   await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
-  expect(screen.getByText("Your session has ended. Sign in to continue where you were.")).toBeVisible();
+  expect(screen.getByText("Your session has ended. Sign in to continue where you left off.")).toBeVisible();
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "right");
   await user.click(screen.getByRole("button", { name: "Sign in" }));

@@ -122,7 +122,7 @@ test("the preview tells what would have been raised, and the message is about th
     }),
   );
   open(address);
-  expect(await screen.findByText("In the last 24 h this would have raised 412 alerts.")).toBeVisible();
+  expect(await screen.findByText("In the last 24 h, this would have raised 412 alerts.")).toBeVisible();
   expect(screen.getByRole("img", { name: /Alerts over time: peak of 400/ })).toBeVisible();
   const title = await screen.findByText("CRITICAL orders");
   expect(title).toContainElement(screen.getByRole("img", { name: "red circle" }));
@@ -141,11 +141,11 @@ test("a number is shown with its time, also while there is none for another time
     }),
   );
   const { user } = open(address);
-  const shown = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
+  const shown = await screen.findByText("In the last 24 h, this would have raised 412 alerts.");
   await user.selectOptions(screen.getByRole("combobox", { name: "Time range of the preview" }), "last hour");
   expect(await screen.findByText(/The source takes too long\./)).toBeVisible();
   expect(refused).toEqual([1]);
-  expect(shown).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");
+  expect(shown).toHaveTextContent("In the last 24 h, this would have raised 412 alerts.");
 });
 
 test("a test message tells what came of it at each webhook", async () => {

@@ -119,7 +119,7 @@ function Bot({ form, webhook }: Props) {
       />
       <PasswordInput
         label="Bot token"
-        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write; users:read and users:read.email tell Tocsin which of its users presses a button. It is stored encrypted and never shown again."
+        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. With users:read and users:read.email as well, Tocsin knows which of its users pressed a button. It is stored encrypted and never shown again."
         autoComplete="off"
         {...kept(webhook?.slack?.hasBotToken)}
         {...form.getInputProps("slack.botToken")}
