@@ -100,7 +100,7 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
           <span>
             {outbox.oldestAgeSeconds === undefined
               ? "All messages delivered"
-              : `Oldest waiting for ${span(outbox.oldestAgeSeconds)}`}
+              : `Oldest waits for ${span(outbox.oldestAgeSeconds)}`}
           </span>
         </Figure>
       )}
