@@ -185,7 +185,7 @@ func exchangeVariables() []variable {
 		}),
 		inTexts("duration", "How long it took, with its unit: 12 ms, 1.234 s", func(e *rules.Exchange) string { return Duration(e.DurationNS) }),
 		inTexts("durationMs", "How long it took, in milliseconds", func(e *rules.Exchange) string { return Milliseconds(e.DurationNS) }),
-		text("errorType", "The type of the error, empty if there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
+		text("errorType", "The type of the error; empty if there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
 		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
 		text("errorStack", "The error's stack trace", maxStackBytes, func(e *rules.Exchange) string { return e.ErrorStack }),
 		text("stackTop", "The first line of the stack that is not from a framework", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
@@ -279,7 +279,7 @@ func ruleVariables() []variable {
 		{Variable{"rule.name", "The rule's name", true}, func(v *Values) string { return rules.CleanText(v.ruleName, maxNameBytes) }},
 		{Variable{"rule.id", "The rule's identifier", true}, func(v *Values) string { return v.ruleID }},
 		{Variable{"rule.owner", "Who owns the rule, such as a team", true}, func(v *Values) string { return rules.CleanText(v.about.Owner, maxNameBytes) }},
-		{Variable{"rule.runbookUrl", "The address of the rule's runbook", true}, func(v *Values) string { return rules.CleanText(v.about.RunbookURL, maxAddressBytes) }},
+		{Variable{"rule.runbookUrl", "The URL of the rule's runbook", true}, func(v *Values) string { return rules.CleanText(v.about.RunbookURL, maxAddressBytes) }},
 		{Variable{"rule.note", "The rule's note", true}, func(v *Values) string { return rules.CleanText(v.about.Note, maxTextBytes) }},
 	}
 }
@@ -299,9 +299,9 @@ func alertVariables() []variable {
 		inBody("title", "The alert's title", func(v *Values) string { return rules.CleanText(v.alert.Title, maxNameBytes) }),
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
-		inBody("url", "The address of the alert; empty if no public address is configured", func(v *Values) string { return v.alertURL }),
+		inBody("url", "The URL of the alert; empty if no public URL is configured", func(v *Values) string { return v.alertURL }),
 		inBody("reason", "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ESCALATED, ACKNOWLEDGED, RESOLVED or REOPENED", func(v *Values) string { return string(v.reason) }),
-		inBody("resolution", "Why the alert is resolved: by whom, or why Tocsin resolved it; empty while it is not resolved", func(v *Values) string { return Resolution(v.alert) }),
+		inBody("resolution", "How the alert was resolved: the person who did it, or why Tocsin did; empty until then", func(v *Values) string { return Resolution(v.alert) }),
 	}
 }
 

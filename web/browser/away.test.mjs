@@ -201,14 +201,14 @@ describe("while Tocsin is away", { timeout: 960_000 }, () => {
     await form.getByText("Generic", { exact: true }).click();
     await form.getByLabel("URL").fill(world.receiver);
     await world.stop();
-    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("button", { name: "Create webhook" }).click();
     await form.getByRole("alert").getByText(remedy).waitFor(visible);
     assert.equal(await form.getByLabel("Name").inputValue(), another);
     await world.start();
     await live(form);
     await form.getByRole("alert").getByText(remedy).waitFor({ state: "hidden", timeout: 45_000 });
     assert.equal(await form.getByLabel("Name").inputValue(), another);
-    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("button", { name: "Create webhook" }).click();
     await form.getByRole("row", { name: new RegExp(another) }).waitFor(visible);
 
     // What a preview said before the outage is not what there is after it.
@@ -237,7 +237,7 @@ describe("while Tocsin is away", { timeout: 960_000 }, () => {
       await route.fulfill({ contentType: "text/html", body: html.replace(/index-[^"]*\.js/, "index-other.js") });
     });
     await go(opened, "Rules");
-    const updated = opened.getByRole("alert").getByRole("heading", { name: "Tocsin was updated." });
+    const updated = opened.getByRole("alert").getByRole("heading", { name: "Tocsin has been updated." });
     await opened.waitForFunction(() => window.neverReloaded === undefined);
     await updated.waitFor(visible);
     await opened.getByRole("navigation", { name: "Tocsin" }).waitFor(visible);

@@ -49,19 +49,19 @@ describe("an empty installation", { timeout: 720_000 }, () => {
     await page.getByRole("region", { name: "Tocsin status" }).getByText("Live", { exact: true }).waitFor(visible);
 
     await page.getByRole("link", { name: "Webhooks" }).click();
-    await page.getByRole("link", { name: "Create the first webhook" }).click();
+    await page.getByRole("link", { name: "Create your first webhook" }).click();
     await page.getByLabel("Name").fill("Receiver");
     await page.getByText("Generic", { exact: true }).click();
     await page.getByLabel("URL").fill("ftp://example.com");
-    await page.getByRole("button", { name: "Create the webhook" }).click();
+    await page.getByRole("button", { name: "Create webhook" }).click();
     await page.locator('input[type="url"][aria-invalid="true"]').waitFor(visible);
     await page.getByLabel("URL").fill(world.receiver);
-    await page.getByRole("button", { name: "Create the webhook" }).click();
+    await page.getByRole("button", { name: "Create webhook" }).click();
     await page.getByRole("row", { name: /Receiver/ }).waitFor(visible);
 
     await page.getByRole("link", { name: "Rules" }).click();
-    await page.getByRole("link", { name: "Create the first rule" }).click();
-    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("link", { name: "Create your first rule" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByText("Must not be empty", { exact: true }).waitFor(visible);
     assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-invalid")), "true");
     await page.getByLabel("Name").fill("Failed orders");
@@ -80,10 +80,10 @@ describe("an empty installation", { timeout: 720_000 }, () => {
     await page.getByLabel("Receiver").check();
     await page.getByText("Whenever an exchange of orders fails, notify Receiver once.").waitFor(visible);
     await page
-      .getByText(/would have raised no alert/)
+      .getByText(/would have raised no alerts/)
       .last()
       .waitFor(visible);
-    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByRole("row", { name: /Failed orders/ }).waitFor(visible);
     await page
       .getByText(/behind$/)

@@ -48,7 +48,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     assert.ok(height < 30, `${height} px high`);
   });
 
-  test("several are taken by key, given back, and passed to somebody from the bar", async () => {
+  test("several are taken by key, given back, and passed to someone from the bar", async () => {
     const { application } = await stage.rule();
     await stage.fail(application, ["first", "second", "third"]);
     const page = await stage.open(`/inbox?fold=none&app=${application}`);
@@ -69,7 +69,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
     await page.getByRole("button", { name: /^Assign to me/ }).click();
     await page.getByText("2 alerts assigned to").waitFor(visible);
-    await page.getByText("1 alert not changed: others handle them").waitFor(visible);
+    await page.getByText("1 alert not changed: others are handling them").waitFor(visible);
     assert.deepEqual(Object.values(await handlers(application)).sort(), ["bo@example.com", self, self].sort());
 
     await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
@@ -77,8 +77,8 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     const dialog = page.getByRole("dialog", { name: "Assign 3 alerts" });
     await dialog.waitFor(visible);
     assert.deepEqual(await accessibility(page), []);
-    await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("Nobody");
-    await dialog.getByRole("checkbox", { name: "Include alerts that others handle" }).check();
+    await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("Unassigned");
+    await dialog.getByRole("checkbox", { name: "Include alerts that others are handling" }).check();
     await dialog.getByRole("button", { name: "Assign" }).click();
     await page.getByText("3 alerts unassigned.").waitFor(visible);
     assert.deepEqual(Object.values(await handlers(application)), ["", "", ""]);
@@ -99,7 +99,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     );
   });
 
-  test("the palette passes what is selected to somebody", async () => {
+  test("the palette passes what is selected to someone", async () => {
     const { application } = await stage.rule();
     await stage.fail(application, ["first", "second"]);
     const page = await stage.open(`/inbox?fold=none&app=${application}`);
@@ -108,7 +108,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     await page.keyboard.press("x");
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "Search or run a command" }).fill("hand over");
-    await page.getByRole("option", { name: /^Assign 1 alert to somebody/ }).click();
+    await page.getByRole("option", { name: /^Assign 1 alert to someone/ }).click();
     const dialog = page.getByRole("dialog", { name: "Assign 1 alert" });
     await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("bo@example.com");
     await dialog.getByRole("button", { name: "Assign" }).click();
@@ -133,7 +133,7 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     const page = await stage.open(`/inbox/${alert.id}`);
     await page.getByRole("button", { name: /^Snooze/ }).click();
     await page.getByRole("dialog", { name: "Snooze this alert" }).getByRole("button", { name: "Snooze" }).click();
-    await page.getByRole("button", { name: /^End the snooze/ }).waitFor(visible);
+    await page.getByRole("button", { name: /^End snooze/ }).waitFor(visible);
     const { items } = await stage.call("GET", `/alerts?application=${application}&snoozed=false`);
     assert.equal(items.length, 0);
     await page.keyboard.press("s");

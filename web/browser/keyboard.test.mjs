@@ -114,8 +114,8 @@ describe("with the keyboard alone", { timeout: 960_000 }, () => {
     await tabTo(new RegExp(`^${webhook.name}$`));
     await press("Space");
     await saidOnce(new RegExp(`^Whenever an exchange of ${application} fails, notify ${webhook.name} once\\.$`));
-    await saidOnce(/this would have raised no alert/);
-    await tabTo(/^Create the rule$/);
+    await saidOnce(/this would have raised no alerts/);
+    await tabTo(/^Create rule$/);
     await press("Enter");
     await saidOnce(new RegExp(`“${name}” was created\\.`));
     assert.equal((await focusOn(/^Rules$/)).tag, "H1");

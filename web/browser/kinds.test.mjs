@@ -26,7 +26,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
     await page.keyboard.press("Enter");
     await page.getByText(mode, { exact: true }).click();
     await fill();
-    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByRole("row", { name: new RegExp(name) }).waitFor(visible);
     const { items } = await stage.call("GET", "/rules?limit=200");
     const rule = items.find((one) => one.name === name);
@@ -52,13 +52,13 @@ describe("window rules", { timeout: 1_920_000 }, () => {
   }
 
   const field = (page, label) => page.getByLabel(label, { exact: true });
-  const countBy = (page, group) => field(page, "Count").selectOption(group);
+  const countBy = (page, group) => field(page, "Group by").selectOption(group);
 
   test("a number of failures of one customer", async () => {
     const page = await stage.open("/rules/new");
     const { application, rule } = await write(page, "A number of exchanges", async () => {
       await field(page, "Threshold").fill("3");
-      await countBy(page, "Per value of an attribute");
+      await countBy(page, "Attribute value");
       await page.getByRole("combobox", { name: "Attribute" }).fill("customer");
       await page
         .getByText(/within 10 min with one value of customer/)
@@ -81,8 +81,8 @@ describe("window rules", { timeout: 1_920_000 }, () => {
     const page = await stage.open("/rules/new");
     const { application, rule } = await write(page, "A share of exchanges", async () => {
       await field(page, "Share").fill("50");
-      await field(page, "Of at least").fill("4");
-      await countBy(page, "Per route");
+      await field(page, "Minimum volume").fill("4");
+      await countBy(page, "Route");
     });
     const ended = (route, completed) => ({ id: stage.name("x"), application, route, completed });
     const mixed = (route, ...completed) => completed.map((one) => ended(route, one));
@@ -94,8 +94,8 @@ describe("window rules", { timeout: 1_920_000 }, () => {
   test("a route that slows down", async () => {
     const page = await stage.open("/rules/new");
     const { application, rule } = await write(page, "How long they take", async () => {
-      await field(page, "Of at least").fill("3");
-      await countBy(page, "Per route");
+      await field(page, "Minimum volume").fill("3");
+      await countBy(page, "Route");
     });
     const took = (route, lasts) => ({ id: stage.name("x"), application, route, completed: true, lasts });
     await stage.world.fail(
@@ -112,7 +112,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
       await field(page, "Threshold").fill("1");
       await field(page, "Unit of Window").selectOption("s");
       await field(page, "Window").fill("20");
-      await countBy(page, "Per route");
+      await countBy(page, "Route");
       await page.getByText("A fixed list", { exact: true }).click();
       const list = page.locator("input").and(field(page, "List of routes"));
       for (const route of ["import", "export"]) {

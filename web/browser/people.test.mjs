@@ -80,9 +80,9 @@ describe("people and pages", { timeout: 960_000 }, () => {
 
     const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
     await again.goto(`${world.url}/rules`);
-    await again.getByRole("link", { name: "Continue the new rule" }).click();
+    await again.getByRole("link", { name: "Continue new rule" }).click();
     await again
-      .getByText(/^Restored your unsaved changes from/)
+      .getByText(/^Your unsaved changes from/)
       .last()
       .waitFor(visible);
     assert.equal(await again.getByLabel("Name").inputValue(), "Half a rule");
@@ -118,7 +118,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
       [two, "Second"],
     ]) {
       await tab
-        .getByText(/^Restored your unsaved changes from/)
+        .getByText(/^Your unsaved changes from/)
         .last()
         .waitFor(visible);
       assert.equal(await tab.getByLabel("Name").inputValue(), name);
@@ -141,7 +141,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
     await page.getByLabel("Threshold", { exact: true }).fill("42");
     await page.getByText("44 exchanges within 10 min", { exact: false }).first().waitFor(visible);
     await page.getByRole("link", { name: "Rules", exact: true }).click();
-    await page.getByRole("button", { name: "Discard the changes" }).click();
+    await page.getByRole("button", { name: "Discard changes" }).click();
     await page.getByRole("row", { name: /Failures/ }).waitFor(visible);
   });
 
@@ -183,14 +183,14 @@ describe("people and pages", { timeout: 960_000 }, () => {
       const forbidden = (whose) => opened.getByRole("heading", { name: `This page is for ${whose}` });
       const pages = {
         "/rules": opened.getByRole("row", { name: /Failures/ }),
-        [`/rules/${rule.id}`]: opened.getByRole("img", { name: /by quarter of an hour/ }),
+        [`/rules/${rule.id}`]: opened.getByRole("img", { name: /per 15 minutes/ }),
         [`/rules/${rule.id}/edit`]: opened.getByText(/Editing requires the editor role/),
         "/rules/new": forbidden("editors"),
         "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
         "/webhooks/new": forbidden("editors"),
         "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
         [message]: opened.getByText(/^HTTP\/1.1 200/),
-        "/system": opened.getByRole("img", { name: /^Alerts per minute, last hour\. Alerts: at most/ }),
+        "/system": opened.getByRole("img", { name: /^Alerts per minute, last hour\. Alerts: peak/ }),
         "/users": forbidden("administrators"),
         "/tokens": forbidden("administrators"),
         "/audit": forbidden("administrators"),

@@ -58,7 +58,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
     await becomes(application, ({ assignee }) => assignee === self);
     await tap(detail.getByRole("button", { name: /^Snooze/ }));
     await tap(page.getByRole("dialog", { name: "Snooze this alert" }).getByRole("button", { name: "Snooze" }));
-    await detail.getByRole("button", { name: /^End the snooze/ }).waitFor(visible);
+    await detail.getByRole("button", { name: /^End snooze/ }).waitFor(visible);
     await tap(detail.getByRole("button", { name: /^Acknowledge/ }));
     await becomes(application, ({ state }) => state === "ACKNOWLEDGED");
     await tap(detail.getByRole("button", { name: /^Resolve/ }));
@@ -68,7 +68,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
     await page.getByRole("heading", { name: "No matching alerts" }).waitFor(visible);
   });
 
-  test("an alert is passed to somebody else", async () => {
+  test("an alert is passed to someone else", async () => {
     await stage.call("POST", "/users", {
       ...{ email: "bo@example.com", name: "Bo", role: "operator", password: "a long enough password" },
     });
@@ -98,7 +98,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
       .first()
       .waitFor({ state: "attached" });
     assert.deepEqual(await page.evaluate(tooWide), []);
-    await tap(page.getByRole("button", { name: "Save the rule" }));
+    await tap(page.getByRole("button", { name: "Save rule" }));
     await page.getByText(`“${rule.name}” was saved.`).waitFor(visible);
     const { fireMode, threshold, filter } = await stage.call("GET", `/rules/${rule.id}`);
     assert.deepEqual([fireMode, threshold, filter.errorMessageContains], ["COUNT_IN_WINDOW", 5, "ERP"]);
@@ -114,7 +114,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
     await page.getByLabel("Reason").fill("The ERP is upgraded.");
     await tap(page.getByRole("button", { name: "2 h", exact: true }));
     assert.deepEqual(await page.evaluate(tooWide), []);
-    await tap(page.getByRole("button", { name: "Create the silence" }));
+    await tap(page.getByRole("button", { name: "Create silence" }));
     await page.getByRole("row", { name: new RegExp(name) }).waitFor(visible);
     const [silence] = (await stage.call("GET", "/silences")).items.filter((one) => one.name === name);
     assert.deepEqual(silence.match.scope.applications, [application]);

@@ -45,7 +45,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     const name = `Team of ${application}`;
     const page = await stage.open("/routing");
     // By keyboard alone, as far as a person would go with it.
-    await button(page, "Add a route").focus();
+    await button(page, "Add route").focus();
     await page.keyboard.press("Enter");
     await page.keyboard.type(name);
     await list(page, "Applications").focus();
@@ -53,7 +53,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await page.keyboard.press("Enter");
     await page.getByRole("checkbox", { name: team.name, exact: true }).focus();
     await page.keyboard.press("Space");
-    await button(page, "Add a step").click();
+    await button(page, "Add step").click();
     const step = page.getByRole("group", { name: "Step 1" });
     await step.getByLabel("After", { exact: true }).fill("90");
     await list(step, "Notify").click();
@@ -61,7 +61,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await page.keyboard.press("Escape");
     await page.getByRole("option").first().waitFor({ state: "hidden" });
     assert.deepEqual(await accessibility(page), []);
-    await button(page, "Add the route").focus();
+    await button(page, "Add route").focus();
     await page.keyboard.press("Enter");
 
     const route = page.getByRole("region", { name, exact: true });
@@ -74,7 +74,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     };
     await answers();
     await tester.getByText("This uses your unsaved changes.").waitFor(visible);
-    await button(page, "Save the policy").focus();
+    await button(page, "Save policy").focus();
     await page.keyboard.press("Enter");
     await said(page, "The routing policy was saved.");
     await page.reload();
@@ -120,15 +120,15 @@ describe("who is notified", { timeout: 600_000 }, () => {
     const page = await stage.open("/routing", { viewport: { width: 360, height: 480 }, colorScheme: "dark" });
     await button(page, `Move ${second} up`).click();
     await button(page, `Remove ${second}`).click();
-    await button(page, "Edit the default").scrollIntoViewIfNeeded();
-    const { y } = await button(page, "Save the policy").boundingBox();
+    await button(page, "Edit default").scrollIntoViewIfNeeded();
+    const { y } = await button(page, "Save policy").boundingBox();
     assert.ok(y > 0 && y < 200, `what saves stays in view: ${y} px`);
-    await button(page, "Edit the default").click();
+    await button(page, "Edit default").click();
     await page.getByRole("checkbox", { name: webhook.name, exact: true }).check();
-    await button(page, "Keep the changes").click();
+    await button(page, "Apply changes").click();
     await said(page, "Not saved yet.");
     assert.deepEqual(await page.evaluate(tooWide), []);
-    await button(page, "Save the policy").click();
+    await button(page, "Save policy").click();
     await said(page, "The routing policy was saved.");
     await page.reload();
     await page.getByRole("region", { name: "Default" }).getByText(`→ ${webhook.name}`).waitFor(visible);
@@ -157,7 +157,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await list(page, "Webhooks").click();
     await page.getByRole("option", { name: webhook.name, exact: true }).click();
     await page.keyboard.press("Escape");
-    await button(page, "Create the team").click();
+    await button(page, "Create team").click();
     const row = page.getByRole("row", { name: new RegExp(team) });
     await row.waitFor(visible);
     await page.reload();
@@ -176,7 +176,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await page.getByRole("checkbox", { name: webhook.name, exact: true }).check();
     await list(page, "Owner").click();
     await page.getByRole("option", { name: team, exact: true }).click();
-    await button(page, "Create the rule").click();
+    await button(page, "Create rule").click();
     await page.getByRole("row", { name: new RegExp(application) }).waitFor(visible);
     const rule = await named("/rules", `Failures of ${application}`);
     assert.equal(rule.owner, team);
@@ -208,7 +208,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await page.getByLabel("Duration in hours").fill("24");
     await page.getByLabel("Time zone", { exact: true }).fill("Europe/Berlin");
     stage.asked = /status of 400/;
-    await button(page, "Create the silence").click();
+    await button(page, "Create silence").click();
     await said(page, "Must have at least one condition");
     await list(page, "Applications").fill(application);
     await page.keyboard.press("Enter");
@@ -218,7 +218,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     assert.deepEqual(await page.locator("datalist").evaluateAll((all) => all.map((one) => one.offsetHeight)), [0]);
     await page.getByRole("heading", { name: "Next windows" }).waitFor(visible);
     await said(page, /^Only messages about new alerts are counted/);
-    await button(page, "Create the silence").click();
+    await button(page, "Create silence").click();
     const row = page.getByRole("row", { name: new RegExp(name) });
     await row.waitFor(visible);
     await page.reload();
@@ -263,7 +263,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     assert.deepEqual(await page.evaluate(tooWide), []);
     await row.getByRole("link", { name: `Move of ${application}` }).click();
     await page.getByLabel("Ends", { exact: true }).fill("");
-    await button(page, "Save the silence").click();
+    await button(page, "Save silence").click();
     await row.getByText(/Upcoming/).waitFor(visible);
     await page.reload();
     await row.getByText(/^from /).waitFor(visible);
@@ -283,11 +283,11 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await hours.getByLabel(/^To /).fill("8:00");
     await hours.getByLabel("Time zone", { exact: true }).fill("UTC");
     stage.asked = /status of 400/;
-    await button(page, "Save the webhook").click();
+    await button(page, "Save webhook").click();
     await page.getByText('"8:00" is not a time of day such as 08:00').waitFor(visible);
     await hours.getByLabel(/^To /).fill("24:00");
     assert.deepEqual(await accessibility(page), []);
-    await button(page, "Save the webhook").click();
+    await button(page, "Save webhook").click();
     await page.getByRole("row", { name: new RegExp(webhook.name) }).waitFor(visible);
     await page.goto(`${stage.world.url}/webhooks/${webhook.id}`);
     assert.equal(await hours.getByLabel(/^To /).inputValue(), "24:00");
@@ -309,7 +309,7 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await until("the message at its receiver", () => stage.receivedOf(application)[0]);
   });
 
-  test("an alert is assigned to somebody, noted and snoozed, and stays so", async () => {
+  test("an alert is assigned to someone, noted and snoozed, and stays so", async () => {
     const { application } = await stage.rule();
     const [alert] = await stage.fail(application, ["import"]);
     const page = await stage.open(`/inbox/${alert.id}`);
@@ -320,17 +320,17 @@ describe("who is notified", { timeout: 600_000 }, () => {
     const dialog = page.getByRole("dialog", { name: "Snooze this alert" });
     await dialog.getByLabel("How long").selectOption("For 4 hours");
     await dialog.getByRole("button", { name: "Snooze" }).click();
-    await button(page, "End the snooze").waitFor(visible);
+    await button(page, "End snooze").waitFor(visible);
     await page.reload();
-    await button(page, "End the snooze").waitFor(visible);
+    await button(page, "End snooze").waitFor(visible);
     assert.equal(await assigned.inputValue(), self);
     const { assignee, snoozedUntil } = await stage.call("GET", `/alerts/${alert.id}`);
     assert.equal(assignee, self);
     assert.ok(Math.abs(Date.parse(snoozedUntil) - Date.now() - 4 * 3_600_000) < 600_000, snoozedUntil);
 
-    await page.getByRole("link", { name: "Open the issue" }).click();
+    await page.getByRole("link", { name: "Open issue" }).click();
     await page.getByLabel("New note").fill("ERP restarts at noon.");
-    await button(page, "Add the note").click();
+    await button(page, "Add note").click();
     const notes = page.getByRole("list", { name: "Notes" });
     await notes.getByText("ERP restarts at noon.").waitFor(visible);
     await page.reload();

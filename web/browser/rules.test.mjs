@@ -24,7 +24,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     const page = await stage.open("/rules");
     await page.getByRole("link", { name: rule.name, exact: true }).click();
     await page.getByText(`Whenever an exchange of ${application} fails, notify ${webhook.name} once.`).waitFor(visible);
-    await page.getByRole("img", { name: /^3 alerts, by quarter of an hour/ }).waitFor(visible);
+    await page.getByRole("img", { name: /^3 alerts, per 15 minutes/ }).waitFor(visible);
     await page.getByText(/created the rule/).waitFor(visible);
     await page.getByRole("link", { name: "Edit", exact: true }).click();
     await page
@@ -43,11 +43,11 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
     await page
-      .getByText(/^Restored your unsaved changes from/)
+      .getByText(/^Your unsaved changes from/)
       .last()
       .waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
-    await page.getByRole("button", { name: "Save the rule" }).click();
+    await page.getByRole("button", { name: "Save rule" }).click();
     await page.getByText(`“${rule.name}” was saved.`).waitFor(visible);
     const arrived = async (n) => {
       for (const end = Date.now() + 30_000; stage.receivedOf(application).length < n && Date.now() < end; ) {
@@ -58,7 +58,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     assert.equal(await arrived(3), 3);
     // Before the preview has chosen an exchange, a test message is about a sample.
     await preview.getByText(/Order lost: late/).waitFor(visible);
-    await page.getByRole("button", { name: "Send a test message" }).click();
+    await page.getByRole("button", { name: "Send test message" }).click();
     await page.getByText(`Delivered to ${webhook.name} in`).waitFor(visible);
     assert.equal(await arrived(4), 4);
   });
@@ -70,18 +70,18 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     const other = await stage.open(`/rules/${rule.id}/edit`);
     await other.getByLabel("Name").fill(`${rule.name} of ours`);
     await page.getByLabel("Error message contains", { exact: true }).fill("ERP");
-    await page.getByRole("button", { name: "Save the rule" }).click();
+    await page.getByRole("button", { name: "Save rule" }).click();
     await page.getByText(/” was saved\./).waitFor(visible);
-    await other.getByRole("button", { name: "Save the rule" }).click();
-    const dialog = other.getByRole("dialog", { name: "Somebody else has changed this rule" });
+    await other.getByRole("button", { name: "Save rule" }).click();
+    const dialog = other.getByRole("dialog", { name: "Someone else has changed this rule" });
     await dialog.waitFor(visible);
     for (const scheme of ["light", "dark"]) {
       await other.emulateMedia({ colorScheme: scheme });
       assert.deepEqual(await accessibility(other), [], `the conflict in ${scheme}`);
     }
-    await dialog.getByRole("button", { name: "Use these" }).click();
+    await dialog.getByRole("button", { name: "Use these versions" }).click();
     assert.equal(await other.getByLabel("Error message contains", { exact: true }).inputValue(), "ERP");
-    await other.getByRole("button", { name: "Save the rule" }).click();
+    await other.getByRole("button", { name: "Save rule" }).click();
     await other.getByText(`“${rule.name} of ours” was saved.`).waitFor(visible);
     const saved = await stage.call("GET", `/rules/${rule.id}`);
     assert.deepEqual([saved.name, saved.filter.errorMessageContains], [`${rule.name} of ours`, "ERP"]);
@@ -93,8 +93,8 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await page.getByLabel("Name").fill(name);
     await page.getByText("A number of exchanges", { exact: true }).click();
     await page.getByLabel("Threshold", { exact: true }).fill("1000");
-    await page.getByLabel("Count", { exact: true }).selectOption("Per route");
-    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByLabel("Group by", { exact: true }).selectOption("Route");
+    await page.getByRole("button", { name: "Create rule" }).click();
     const row = page.getByRole("row", { name: new RegExp(name) });
     await row.waitFor(visible);
     await page.getByRole("switch", { name: `${name} is enabled` }).focus();
@@ -102,7 +102,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await page.getByRole("row", { name: new RegExp(`${name}.*Disabled`) }).waitFor(visible);
     await page.getByRole("button", { name: `Delete ${name}` }).click();
     await page.getByText(/Its open alerts stay/).waitFor(visible);
-    await page.getByRole("button", { name: "Delete the rule" }).click();
+    await page.getByRole("button", { name: "Delete rule" }).click();
     await row.waitFor({ state: "detached" });
   });
 
@@ -112,7 +112,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     const page = await stage.open("/webhooks");
     await page.getByRole("button", { name: `Delete ${webhook.name}` }).click();
     const conflict = page.waitForResponse((answer) => answer.status() === 409);
-    await page.getByRole("button", { name: "Delete the webhook" }).click();
+    await page.getByRole("button", { name: "Delete webhook" }).click();
     await conflict;
     await page.getByRole("dialog").getByText(rule.name).waitFor(visible);
     await page.getByRole("button", { name: "Cancel" }).click();
@@ -124,7 +124,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await stage.fail(application, ["kept"]);
     const page = await stage.open("/rules");
     await page.getByRole("button", { name: `Delete ${rule.name}` }).click();
-    await page.getByRole("button", { name: "Delete the rule" }).click();
+    await page.getByRole("button", { name: "Delete rule" }).click();
     await page.getByRole("row", { name: new RegExp(rule.name) }).waitFor({ state: "detached" });
     await page.goto(`${stage.world.url}/inbox?app=${application}`);
     await rowOf(page, "kept").waitFor(visible);
@@ -147,7 +147,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     assert.equal(await text(), '{ "what": "{{exchange.route}}"}');
 
     // Without the alert's id, a receiver could not tell a repeat.
-    await page.getByRole("button", { name: "Save the webhook" }).click();
+    await page.getByRole("button", { name: "Save webhook" }).click();
     await page.getByText(/alert\.id.* must be in the body/).waitFor(visible);
     assert.equal(await body.getAttribute("aria-invalid"), "true");
     assert.equal(await body.evaluate((element) => element === document.activeElement), true);
@@ -157,7 +157,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("Tab");
     assert.equal(await body.evaluate((element) => element === document.activeElement), false, "Tab leaves the editor");
-    await page.getByRole("button", { name: "Save the webhook" }).click();
+    await page.getByRole("button", { name: "Save webhook" }).click();
     await page.getByText(`“${webhook.name}” was saved.`).waitFor(visible);
     const [alert] = await stage.fail(application, ["by-template"]);
     const sent = () => stage.world.received.find((one) => one.id === alert.id);
@@ -172,10 +172,10 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     const { webhook } = await stage.rule();
     const page = await stage.open(`/webhooks/${webhook.id}`, { viewport: { width: 360, height: 780 } });
     await page.locator(".cm-content").waitFor(visible);
-    await page.getByRole("button", { name: "Insert an example" }).click();
+    await page.getByRole("button", { name: "Insert example" }).click();
     await page.locator(".cm-content").getByText("{{alert.title}}").waitFor(visible);
     assert.deepEqual(await page.evaluate(tooWide), []);
-    await page.getByRole("button", { name: "Save the webhook" }).click();
+    await page.getByRole("button", { name: "Save webhook" }).click();
     await page.getByText(`“${webhook.name}” was saved.`).waitFor(visible);
     assert.match((await stage.call("GET", `/webhooks/${webhook.id}`)).bodyTemplate, /"\{\{alert\.id\}\}"/);
   });

@@ -22,12 +22,12 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
   test("a webhook has its kind, its state and its actions on one line of a phone", async () => {
     const opened = await stage.open("/webhooks", { viewport: devices.phone });
     const row = opened.getByRole("row").filter({ hasText: shown.webhook.name });
-    await row.getByText("On", { exact: true }).waitFor(visible);
+    await row.getByText("Enabled", { exact: true }).waitFor(visible);
     const middle = async (part) => {
       const { y, height } = await part.boundingBox();
       return y + height / 2;
     };
-    const state = await middle(row.getByText("On", { exact: true }));
+    const state = await middle(row.getByText("Enabled", { exact: true }));
     const remove = await middle(row.getByRole("button", { name: /^Delete / }));
     assert.ok(Math.abs(state - remove) < 12, `${state} and ${remove}`);
     assert.deepEqual(await opened.evaluate(tooWide), []);
@@ -98,18 +98,18 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
         await holds("the services");
         await services.getByRole("button", { name: /^PagerDuty/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
-        await opened.getByText("Preview of the requests").click();
+        await opened.getByText("Request preview").click();
         await opened.getByText(/^POST https/).waitFor(visible);
         await holds("a service");
-        await opened.getByRole("button", { name: "Choose another" }).click();
+        await opened.getByRole("button", { name: "Choose another service" }).click();
         await services.getByRole("button", { name: /^E-mail/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
         await holds("an e-mail service");
         const choices = await stage.call("GET", "/receivers");
         for (let at = 0; at < choices.items.length; at++) {
-          await opened.getByRole("button", { name: "Choose another" }).click();
+          await opened.getByRole("button", { name: "Choose another service" }).click();
           await services.getByRole("button").nth(at).click();
-          await opened.getByText("Preview of the requests").click();
+          await opened.getByText("Request preview").click();
           await opened
             .getByText(/^[A-Z]+ \w+:\/\//)
             .first()
@@ -119,7 +119,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
 
         await opened.goto(`${stage.world.url}/rules/new`);
         await opened.getByText("Missing exchanges", { exact: true }).click();
-        await opened.getByText("Expect exchanges only at certain hours").click();
+        await opened.getByText("Expect exchanges only during certain hours").click();
         await opened.getByLabel("Time zone").waitFor(visible);
         await holds("missing exchanges");
 
@@ -136,12 +136,12 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
 
         await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
         await opened.getByRole("button", { name: /^Snooze/ }).click();
-        await opened.getByLabel("How long").selectOption({ label: "Until another time" });
+        await opened.getByLabel("How long").selectOption({ label: "Until a specific time" });
         await holds("snoozing");
 
         await opened.goto(`${stage.world.url}/inbox/${shown.counted.id}`);
         await opened.getByRole("button", { name: "Resolve for…" }).click();
-        await opened.getByLabel("Keep quiet for", { exact: true }).waitFor(visible);
+        await opened.getByLabel("Duration", { exact: true }).waitFor(visible);
         await holds("resolving for a time");
 
         await opened.goto(`${stage.world.url}/routing`);
@@ -187,7 +187,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
   test("charts say their values to the keyboard", async () => {
     const opened = await stage.open("", { viewport: devices.wall, forcedColors: "active" });
     for (const [path, chart] of [
-      [`/rules/${shown.rule.id}`, /by quarter of an hour/],
+      [`/rules/${shown.rule.id}`, /per 15 minutes/],
       [shown.issue, /^Alerts per hour/],
       ["/system", /^Evaluation lag/],
       [`/webhooks/${shown.webhook.id}`, /^Attempts per hour/],
@@ -250,7 +250,7 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
     const opened = await stage.open("/inbox?fold=none", { viewport: { width: 360, height: 800 } });
     await opened.getByRole("checkbox", { name: "Select all matching alerts" }).check();
     const many = await boxOf(opened.getByText(/^\d+ selected$/));
-    const none = await boxOf(opened.getByRole("button", { name: "Clear the selection" }));
+    const none = await boxOf(opened.getByRole("button", { name: "Clear selection" }));
     const act = await boxOf(opened.getByRole("button", { name: /^Acknowledge \d+/ }));
     assert.ok(
       many.y < none.y + none.height && none.y < many.y + many.height,

@@ -41,7 +41,7 @@ describe("what takes alerts together", { timeout: 720_000 }, () => {
     await fail("other", 2);
     await page.goto(`${world.url}/inbox?route=again`);
     await page.getByRole("button", { name: /again.*×3/ }).click();
-    await page.getByRole("link", { name: "Open the issue" }).click();
+    await page.getByRole("link", { name: "Open issue" }).click();
     await page.getByText("Never resolved").waitFor(visible);
     await page.getByRole("button", { name: "Resolve 3 alerts" }).click();
     await page.getByText("3 alerts resolved.").waitFor(visible);
@@ -58,13 +58,13 @@ describe("what takes alerts together", { timeout: 720_000 }, () => {
     const [{ application, route, signature }] = (await call("GET", "/alerts/groups?by=issue&route=noted")).items;
     await page.goto(`${world.url}/issue?${new URLSearchParams({ app: application, route, error: signature })}`);
     await page.getByLabel("New note").fill("Ask the ERP team.\nThey know.");
-    await page.getByRole("button", { name: "Add the note" }).click();
+    await page.getByRole("button", { name: "Add note" }).click();
     const notes = page.getByRole("list", { name: "Notes" });
     await notes.getByText("They know.").waitFor(visible);
     await page.reload();
     await notes.getByText("They know.").waitFor(visible);
     assert.deepEqual(await accessibility(page), []);
-    const remove = notes.getByRole("button", { name: /^Delete the note by/ });
+    const remove = notes.getByRole("button", { name: /^Delete note by/ });
     const size = page.viewportSize();
     await page.setViewportSize({ width: 360, height: 780 });
     await notes.locator("b").evaluate((author) => {
@@ -74,7 +74,7 @@ describe("what takes alerts together", { timeout: 720_000 }, () => {
     assert.ok(button.y < author.y + author.height, "on a phone, the button is beside the author");
     await page.setViewportSize(size);
     await remove.click();
-    await page.getByRole("button", { name: "Delete the note", exact: true }).click();
+    await page.getByRole("button", { name: "Delete note", exact: true }).click();
     await page.getByText("No notes yet.").waitFor(visible);
   });
 

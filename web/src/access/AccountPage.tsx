@@ -97,7 +97,7 @@ function Password({ who }: { who: Me }) {
   });
   return (
     <Form problems={change.problems} refusals={change.refusals} onSubmit={() => change.submit(form.values)}>
-      <FormSection title={who.hasPassword ? "Change the password" : "Set a password"}>
+      <FormSection title={who.hasPassword ? "Change password" : "Set password"}>
         {who.hasPassword && (
           <PasswordInput
             label="Current password"
@@ -114,7 +114,7 @@ function Password({ who }: { who: Me }) {
       </FormSection>
       <div className={formStyles.actions}>
         <Button type="submit" look="primary" disabled={change.busy}>
-          Set the password
+          Set password
         </Button>
       </div>
     </Form>

@@ -58,7 +58,7 @@ export function AuditPage() {
       ) : log.data === undefined ? (
         <Failed error={failure} onRetry={log.refetch} />
       ) : entries.length === 0 ? (
-        <Empty icon={IconHistory} title="No changes" />
+        <Empty icon={IconHistory} title="No entries" />
       ) : (
         <table className={table.table}>
           <thead>
@@ -86,7 +86,7 @@ export function AuditPage() {
                       className={styles.same}
                       onClick={() => change({ about: entry.objectKind, id: entry.objectId ?? "" })}
                     >
-                      Only this {entry.objectKind}
+                      Show only this {entry.objectKind}
                     </button>
                   )}
                 </td>

@@ -26,7 +26,7 @@ export function KeysPage() {
       }
     >
       <p className={styles.intro}>
-        Addresses, headers, and signing secrets of webhooks are stored encrypted. The keys are in{" "}
+        URLs, headers and signing secrets of webhooks are stored encrypted. The keys are in{" "}
         <code>TOCSIN_ENCRYPTION_KEY</code>, the active one first. This page shows only their ids, which reveal nothing.
         The counts include the secrets of all tenants.
       </p>

@@ -46,7 +46,7 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
           {...form.getInputProps("password")}
         />
         <Button type="submit" look="primary" disabled={make.busy}>
-          Create the administrator
+          Create administrator
         </Button>
       </form>
       <Button onClick={onSignIn}>Sign in instead</Button>

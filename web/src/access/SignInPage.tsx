@@ -11,9 +11,9 @@ import { Entrance } from "./Entrance";
 /** The possible problems at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
   expired: "The sign-in took too long or started in another browser. Try again.",
-  cancelled: "The provider refused the sign-in.",
+  cancelled: "The provider refused the sign-in. Try again, or ask an administrator for help.",
   provider: "The provider is not available. See Tocsin's log for the reason.",
-  unavailable: "The sign-in cannot be checked right now. Try again.",
+  unavailable: "The sign-in cannot be verified right now. Try again.",
   "not-admitted": "You do not have an account. Ask an administrator for one.",
   "email-taken": "An account with a password already uses your e-mail address. Ask an administrator for help.",
 };
@@ -40,7 +40,7 @@ export function SignInPage({ state, ended, onEnter }: Props) {
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
   const refused = signInProblem();
   const problem = enter.error ? enter.error.message : (state.problem ?? refused);
-  const news = ended ? "Your session has ended. Sign in to continue where you were." : undefined;
+  const news = ended ? "Your session has ended. Sign in to continue where you left off." : undefined;
   const { pathname, search } = globalThis.location;
   return (
     <Entrance title="Sign in" problem={problem} news={news}>

@@ -156,7 +156,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
   return (
     <FormDialog
       title={team === undefined ? "New team" : `Edit ${team.name}`}
-      action={team === undefined ? "Create the team" : "Save"}
+      action={team === undefined ? "Create team" : "Save"}
       busy={save.busy}
       problem={save.problem}
       onClose={onClose}
@@ -164,7 +164,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
     >
       <TextInput
         label="Name"
-        description="The team owns the rules whose owner is this name."
+        description="Rules with this name as their owner belong to the team."
         autoComplete="off"
         {...form.getInputProps("name")}
       />
@@ -198,7 +198,7 @@ function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team 
   return (
     <RemoveDialog
       title={`Delete ${team.name}?`}
-      action="Delete the team"
+      action="Delete team"
       remove={async () => {
         await updateTeams(
           version,
@@ -209,7 +209,7 @@ function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team 
       stale={teamKeys.all}
       onClose={onClose}
     >
-      Rules whose owner is {team.name} keep it, and are nobody’s until there is a team of that name.
+      Rules owned by {team.name} keep this owner, but belong to no team until there is one with that name again.
     </RemoveDialog>
   );
 }

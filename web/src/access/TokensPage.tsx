@@ -56,7 +56,7 @@ export function TokensPage() {
             <tr>
               <th scope="col">Token</th>
               <th scope="col">Role</th>
-              <th scope="col">Last use</th>
+              <th scope="col">Last used</th>
               <th scope="col">Expires</th>
               <th scope="col">
                 <span className="visually-hidden">Actions</span>
@@ -74,7 +74,7 @@ export function TokensPage() {
                   </div>
                 </td>
                 <td>{roleLabel(token.role)}</td>
-                <td data-label="Last use">
+                <td data-label="Last used">
                   {token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}
                 </td>
                 <td data-label="Expires">
@@ -129,11 +129,11 @@ function NewToken({ onClose }: { onClose: () => void }) {
   if (create.answer) {
     return (
       <FormDialog title={`Token “${create.answer.token.name}”`} onClose={onClose}>
-        <p>Copy it now; it is not shown again. Send it as Authorization: Bearer.</p>
+        <p>Copy it now. It is not shown again. Programs send it in the header Authorization: Bearer.</p>
         <Secret>{create.answer.secret}</Secret>
         {create.answer.token.role === "viewer" && (
           <>
-            <p>For a wall screen, open this address on it. It shows firing alerts until you revoke the token.</p>
+            <p>For a wall screen, open this URL on it. It shows firing alerts until the token expires or is revoked.</p>
             <Secret>{wallAddress(create.answer.secret)}</Secret>
           </>
         )}
@@ -143,7 +143,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New token"
-      action="Create the token"
+      action="Create token"
       busy={create.busy}
       problem={create.problem}
       onClose={onClose}
@@ -164,7 +164,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
   return (
     <RemoveDialog
       title={`Revoke “${token.name}”?`}
-      action="Revoke the token"
+      action="Revoke token"
       remove={() => revokeToken(token.id)}
       done={`“${token.name}” was revoked.`}
       stale={accessKeys.tokens}

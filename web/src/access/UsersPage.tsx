@@ -179,7 +179,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New user"
-      action="Create the user"
+      action="Create user"
       busy={create.busy}
       problem={create.problem}
       onClose={onClose}
@@ -205,7 +205,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
 function LinkShown({ name, link, onClose }: { name: string; link: string; onClose: () => void }) {
   return (
     <FormDialog title={`Sign-in link for ${name}`} onClose={onClose}>
-      <p>Anyone who opens it is signed in as {name}. It works once, within a day, and is not shown again.</p>
+      <p>Anyone who opens this link is signed in as {name}. It works once, within a day, and is not shown again.</p>
       <Secret>{link}</Secret>
     </FormDialog>
   );
@@ -217,7 +217,7 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <FormDialog
       title={`Sign-in link for ${user.name}`}
-      action="Create the link"
+      action="Create link"
       busy={make.isPending}
       problem={make.error?.message}
       onSubmit={() => make.mutate()}
@@ -232,7 +232,7 @@ function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <RemoveDialog
       title={`Delete ${user.name}?`}
-      action="Delete the user"
+      action="Delete user"
       remove={() => deleteUser(user.id)}
       done={`${user.name} was deleted.`}
       stale={accessKeys.users}

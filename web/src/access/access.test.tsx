@@ -38,9 +38,9 @@ test("when the session ends, what was typed waits behind the sign-in", async () 
   );
   const { user } = open("/webhooks/new");
   await user.type(await screen.findByLabelText("Name"), "Half a webhook");
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
-  expect(screen.getByText("Your session has ended. Sign in to continue where you were.")).toBeVisible();
+  expect(screen.getByText("Your session has ended. Sign in to continue where you left off.")).toBeVisible();
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "right");
   await user.click(screen.getByRole("button", { name: "Sign in" }));
@@ -95,9 +95,9 @@ test("the first administrator is made with the code of the log", async () => {
   await user.type(screen.getByLabelText("Your name"), "Ada");
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "a long password");
-  await user.click(screen.getByRole("button", { name: "Create the administrator" }));
+  await user.click(screen.getByRole("button", { name: "Create administrator" }));
   expect(await screen.findByText("Not a valid code")).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the administrator" }));
+  await user.click(screen.getByRole("button", { name: "Create administrator" }));
   expect(await screen.findByRole("navigation", { name: "Tocsin" })).toBeVisible();
   expect(sent).toEqual({ code: "aaaa", name: "Ada", email: "ada@example.com", password: "a long password" });
 });
@@ -124,7 +124,7 @@ test("a provider comes first, and knows where to return to", async () => {
 });
 
 test.each([
-  ["unavailable", "The sign-in cannot be checked right now. Try again."],
+  ["unavailable", "The sign-in cannot be verified right now. Try again."],
   ["provider", "The provider is not available. See Tocsin's log for the reason."],
 ])("an error of a provider is shown: %s", async (kind, words) => {
   globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);
@@ -165,7 +165,7 @@ test("a token is shown once", async () => {
   await user.click(screen.getByRole("button", { name: "New token" }));
   await user.type(await screen.findByLabelText("Name"), "ci");
   await user.selectOptions(screen.getByLabelText("Role"), "editor");
-  await user.click(screen.getByRole("button", { name: "Create the token" }));
+  await user.click(screen.getByRole("button", { name: "Create token" }));
   const dialog = await screen.findByRole("dialog", { name: "Token “ci”" });
   expect(within(dialog).getByText("tcn_secret")).toBeVisible();
   await user.click(within(dialog).getByRole("button", { name: "Close" }));
@@ -203,12 +203,12 @@ test("a user without a password gets a link; the last administrator stays", asyn
   await user.click(await screen.findByRole("button", { name: "New user" }));
   await user.type(await screen.findByLabelText("Name"), "Bob");
   await user.type(screen.getByLabelText("E-mail address"), "bob@example.com");
-  await user.click(screen.getByRole("button", { name: "Create the user" }));
+  await user.click(screen.getByRole("button", { name: "Create user" }));
   const dialog = await screen.findByRole("dialog", { name: "Sign-in link for Bob" });
   expect(within(dialog).getByText(/\/sign-in#abc$/)).toBeVisible();
   await user.click(within(dialog).getByRole("button", { name: "Close" }));
   await user.click(screen.getByRole("button", { name: "Delete Ada" }));
-  await user.click(screen.getByRole("button", { name: "Delete the user" }));
+  await user.click(screen.getByRole("button", { name: "Delete user" }));
   expect(await screen.findByRole("alert")).toHaveTextContent("This is the last administrator");
 });
 

@@ -39,13 +39,15 @@ test("changes of the routing policy and replays are described", () => {
 
 test("a note is named by its issue or its rule", () => {
   const note = { objectKind: "note", objectName: "java.net.ConnectException" };
-  expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");
-  expect(deed(entry({ ...note, action: "delete", objectName: "" }))).toBe("deleted a note on an issue");
+  expect(deed(entry({ ...note, action: "create" }))).toBe("added a note to issue “java.net.ConnectException”");
+  expect(deed(entry({ ...note, action: "delete", objectName: "" }))).toBe("deleted a note from an issue");
   const onRule = { objectKind: "note", objectName: "Failed orders" };
   const subject = { rule_id: "0192f0c1-0000-7000-8000-000000000900", group_key: "import" };
-  expect(deed(entry({ ...onRule, action: "create", after: subject }))).toBe("wrote a note on rule “Failed orders”");
-  expect(deed(entry({ ...onRule, action: "delete", before: subject }))).toBe("deleted a note on rule “Failed orders”");
-  expect(deed(entry({ ...note, action: "create", after: { rule_id: null } }))).toContain("on issue");
+  expect(deed(entry({ ...onRule, action: "create", after: subject }))).toBe("added a note to rule “Failed orders”");
+  expect(deed(entry({ ...onRule, action: "delete", before: subject }))).toBe(
+    "deleted a note from rule “Failed orders”",
+  );
+  expect(deed(entry({ ...note, action: "create", after: { rule_id: null } }))).toContain("to issue");
 });
 
 test("actions on alerts are described by the new state and the number", () => {

@@ -104,7 +104,7 @@ export function deed(entry: AuditEntry): string {
   if (objectKind === "note") {
     const { rule_id: rule } = (entry.after ?? entry.before ?? {}) as { rule_id?: string | null };
     const on = rule ? `rule “${objectName ?? ""}”` : objectName ? `issue “${objectName}”` : "an issue";
-    return `${action === "delete" ? "deleted" : "wrote"} a note on ${on}`;
+    return `${action === "delete" ? "deleted a note from" : "added a note to"} ${on}`;
   }
   if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
   if (objectKind === "teams") return "changed the teams";

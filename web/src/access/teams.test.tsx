@@ -31,7 +31,7 @@ test("an administrator makes, edits and deletes a team", async () => {
   const dialog = await screen.findByRole("dialog", { name: "New team" });
   await user.type(within(dialog).getByLabelText("Name"), "integration");
   await user.type(within(dialog).getByLabelText("Members"), "ada@example.com{Enter}");
-  await user.click(within(dialog).getByRole("button", { name: "Create the team" }));
+  await user.click(within(dialog).getByRole("button", { name: "Create team" }));
   await screen.findByRole("cell", { name: "ada@example.com" });
   expect(stored.teams).toEqual([{ name: "integration", members: ["ada@example.com"], groups: [], webhookIds: [] }]);
 
@@ -42,7 +42,7 @@ test("an administrator makes, edits and deletes a team", async () => {
   await screen.findByRole("cell", { name: "sre" });
 
   await user.click(screen.getByRole("button", { name: "Delete integration" }));
-  await user.click(await screen.findByRole("button", { name: "Delete the team" }));
+  await user.click(await screen.findByRole("button", { name: "Delete team" }));
   await screen.findByText("No teams yet");
   expect(stored.teams).toEqual([]);
 });
@@ -60,7 +60,7 @@ test("a team that is refused has the focus on what is wrong", async () => {
   const { user } = open("/teams");
   await user.click(await screen.findByRole("button", { name: "New team" }));
   const dialog = within(await screen.findByRole("dialog", { name: "New team" }));
-  await user.click(dialog.getByRole("button", { name: "Create the team" }));
+  await user.click(dialog.getByRole("button", { name: "Create team" }));
   expect(await dialog.findByText("Must not be empty")).toBeVisible();
   await waitFor(() => expect(dialog.getByRole("textbox", { name: "Name" })).toHaveFocus());
 });

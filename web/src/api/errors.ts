@@ -28,7 +28,10 @@ export function unreachable(cause: unknown): ApiError {
 }
 
 /** How to describe any error to people, with the remedy. The queries of a page are repeated without their help. */
-export function explain(error: unknown, again = "It tries again automatically."): { what: string; remedy: string } {
+export function explain(
+  error: unknown,
+  again = "This page tries again automatically.",
+): { what: string; remedy: string } {
   if (!(error instanceof ApiError)) {
     return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
   }

@@ -19,7 +19,7 @@ test("the personal menu chooses zone and clock, and is left by Escape, which clo
   await user.click(button);
   const menu = within(document.getElementById(button.getAttribute("aria-controls") ?? "") as HTMLElement);
   await user.selectOptions(menu.getByLabelText("Time zone"), "UTC");
-  await user.selectOptions(menu.getByLabelText("Clock"), "12 hours");
+  await user.selectOptions(menu.getByLabelText("Clock"), "12-hour");
   expect([timeZone.current(), dayHours.current()]).toEqual(["utc", "12"]);
   await user.keyboard("{Escape}");
   expect(button).toHaveAttribute("aria-expanded", "false");

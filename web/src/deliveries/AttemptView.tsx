@@ -79,7 +79,7 @@ function Headers({ fields }: { fields: readonly { name: string; value?: string; 
         return (
           <div key={`${name} ${nth}`}>
             <dt>{name}</dt>
-            <dd>{masked ? <span title="May hold a secret, so it is not stored">••••••</span> : value}</dd>
+            <dd>{masked ? <span title="May contain a secret, so it is not stored">••••••</span> : value}</dd>
           </div>
         );
       })}

@@ -146,7 +146,7 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries/${id(1)}`);
-    expect((await screen.findByText(/^held; sent/)).className).not.toMatch(/settled/);
+    expect((await screen.findByText(/^held; due/)).className).not.toMatch(/settled/);
     await user.click(await screen.findByRole("button", { name: "Send now" }));
     expect(await screen.findByText("The message will be sent.")).toBeVisible();
     await user.click(screen.getByRole("button", { name: "Discard" }));

@@ -57,7 +57,7 @@ export function DeliveriesPage() {
     {
       id: "close",
       section: "Actions",
-      label: "Close the message",
+      label: "Close message",
       keys: ["escape"],
       enabled: openId !== undefined,
       run: () => navigate({ to: "/deliveries", search: true }),
@@ -193,7 +193,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
       />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
-          Clear the {single === "digestsOf" ? "silence" : single} filter
+          Clear {single === "digestsOf" ? "silence" : single} filter
         </Button>
       )}
       <SearchField

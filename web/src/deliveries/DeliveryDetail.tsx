@@ -15,7 +15,7 @@ import { StatusMark } from "../ui/marks";
 import { useAtNow } from "../ui/now";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { counted } from "../ui/words";
+import { messagesWord } from "../ui/words";
 import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
@@ -189,14 +189,14 @@ function Body({ notification }: { notification: Notification }) {
         {reason === "DIGEST" && (
           <Field name="Contains">
             <Link to="/deliveries" search={{ digest: [id] }}>
-              {counted(notification.digestSize ?? 0, "notification")}
+              {messagesWord(notification.digestSize ?? 0)}
             </Link>
           </Field>
         )}
         {digestId && (
           <Field name="Sent in">
             <Link to="/deliveries/$notificationId" params={{ notificationId: digestId }} search={true}>
-              a digest of {counted(notification.digestSize ?? 0, "notification")}
+              a digest of {messagesWord(notification.digestSize ?? 0)}
             </Link>
           </Field>
         )}
@@ -210,11 +210,11 @@ function Body({ notification }: { notification: Notification }) {
         )}
         {notification.quietUntil && (
           <Field name="Held until">
-            <ExactTime at={notification.quietUntil} />, by the quiet hours of the webhook
+            <ExactTime at={notification.quietUntil} />, because of the webhook’s quiet hours
           </Field>
         )}
         {!notification.nextAttemptAt && !notification.quietUntil && !notification.settledAt && (
-          <Field name="Next attempt">once the earlier messages of the alert are delivered or have failed</Field>
+          <Field name="Next attempt">once earlier messages about the alert have been delivered or have failed</Field>
         )}
         {notification.settledAt && (
           <Field name="Completed">
@@ -272,7 +272,7 @@ function Sent({ body: { contentType, text, truncated } }: { body: MessageBody })
       </h3>
       <p className={styles.nothing}>
         {contentType}
-        {truncated && ", the first 64 KiB of it"}
+        {truncated && ", first 64 KiB"}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key. */}
       <pre className={styles.body} tabIndex={0}>

@@ -96,7 +96,7 @@ function Waits({ until }: { until: string | undefined }) {
   if (until === undefined) return "waits for earlier messages";
   return (
     <>
-      held; sent <Ago at={until} />
+      held; due <Ago at={until} />
     </>
   );
 }

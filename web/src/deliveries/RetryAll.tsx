@@ -39,8 +39,8 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
       onClose={onClose}
     >
       {count === 0
-        ? `No matching message is ${words}.`
-        : `Matching messages that are ${words} are sent again now, each under a new id. A receiver that has already processed one cannot recognise the duplicate.`}
+        ? `No matching messages have the status ${words}.`
+        : `All matching messages with the status ${words} are sent again now, each under a new id. A receiver that has already processed one cannot recognise the duplicate.`}
     </ConfirmDialog>
   );
 }

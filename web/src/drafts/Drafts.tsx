@@ -29,7 +29,7 @@ export function Drafts<V extends { name: string }, B>(props: Props<V, B>) {
       {restored && (
         <div className={styles.note} role="status">
           <span>
-            Restored your unsaved changes from <Ago at={restored} stop />, {name}.{children && <> {children}</>}
+            Your unsaved changes from <Ago at={restored} stop /> were restored, {name}.{children && <> {children}</>}
           </span>
           <Button onClick={onRestart}>Discard</Button>
         </div>

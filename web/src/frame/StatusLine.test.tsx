@@ -23,5 +23,7 @@ test("a page that runs old code offers to reload, once the server serves other s
   served = '<script src="/assets/new.js"></script>';
   await cache.refetchQueries({ queryKey: ["outdated"] });
   expect(await screen.findByRole("button", { name: "Reload" })).toBeVisible();
-  expect(screen.getByRole("status", { name: "Problems" })).toHaveTextContent("Tocsin was updated. Reload the page.");
+  expect(screen.getByRole("status", { name: "Problems" })).toHaveTextContent(
+    "Tocsin has been updated. Reload the page.",
+  );
 });

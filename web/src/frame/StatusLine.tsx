@@ -18,7 +18,7 @@ export function StatusLine() {
       <section className={styles.line} aria-label="Tocsin status">
         {outdated && (
           <span className={`${styles.fact} ${styles.warn}`}>
-            Tocsin was updated.
+            Tocsin has been updated.
             <button type="button" className={styles.reload} onClick={() => globalThis.location.reload()}>
               Reload
             </button>
@@ -32,7 +32,7 @@ export function StatusLine() {
       </section>
       {/* The line itself changes every few seconds. Screen readers hear only what begins and what ends. */}
       <p className="visually-hidden" role="status" aria-label="Problems">
-        {[outdated ? "Tocsin was updated. Reload the page." : "", announcement(shown)].filter(Boolean).join(" ")}
+        {[outdated ? "Tocsin has been updated. Reload the page." : "", announcement(shown)].filter(Boolean).join(" ")}
       </p>
     </>
   );

@@ -49,7 +49,7 @@ export function AlertBody({ alert, complete }: { alert: Alert; complete: boolean
                 signature: alert.signature,
               })}
             >
-              Open the issue
+              Open issue
             </Link>
           )}
           <Owner of={alert} inFull />
@@ -91,16 +91,16 @@ function Routing({ routing }: { routing: AlertRouting }) {
     answer === "ROUTED"
       ? `Routed by ${routes.map(({ name }) => `“${name}”`).join(", ")}`
       : answer === "DEFAULT"
-        ? "No route matched; it went to the default"
+        ? "No route matched; the alert went to the default"
         : "No route matched, and there is no default: nobody was notified";
   const reached = answer === "DEFAULT" ? defaultWebhookIds : routes.flatMap(({ webhookIds }) => webhookIds);
-  const none = answer !== "NO_ROUTE" && reached.length === 0 ? ", without webhooks: nobody was notified" : "";
+  const none = answer !== "NO_ROUTE" && reached.length === 0 ? ", but without webhooks: nobody was notified" : "";
   return (
     <p className={styles.message}>
       {way}
       {none} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
       {minutes.length > 0 &&
-        ` Escalation: ${listed(minutes.map((after) => period(after * 60)))} after an alert fires, unless somebody acknowledges it.`}
+        ` Escalation: ${listed(minutes.map((after) => period(after * 60)))} after an alert fires, unless someone acknowledges it.`}
     </p>
   );
 }
@@ -118,7 +118,7 @@ function About({ alert }: { alert: Alert }) {
         {runbookUrl && (
           <Field name="Runbook">
             <a className={styles.link} href={runbookUrl} target="_blank" rel="noreferrer">
-              Open the runbook
+              Open runbook
               <IconExternal size={14} aria-hidden="true" />
               <span className="visually-hidden"> in a new tab</span>
             </a>

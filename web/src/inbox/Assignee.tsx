@@ -105,7 +105,7 @@ export function AssignedField({ alert }: { alert: Alert }) {
           onChange={(name) => assign.mutate(name)}
         />
       ) : (
-        assignee || "Nobody"
+        assignee || "Unassigned"
       )}
       {assignedAt && (
         <div className={styles.since}>
@@ -122,7 +122,7 @@ function usePeople(may: boolean, present = "") {
   const own = useSelf();
   const { data: people = [] } = useQuery({ ...assignees(), enabled: may });
   const names = [...new Set([...(own ? [own] : []), ...people, ...(present ? [present] : [])])];
-  return [{ value: "", label: "Nobody" }, ...names.map((name) => ({ value: name, label: name }))];
+  return [{ value: "", label: "Unassigned" }, ...names.map((name) => ({ value: name, label: name }))];
 }
 
 interface AssignDialogProps {
@@ -151,7 +151,7 @@ export function AssignDialog({ what, onAssign, onClose }: AssignDialogProps) {
     >
       <Select label="Assign to" options={options} value={assignee} onChange={setAssignee} />
       <Checkbox
-        label="Include alerts that others handle"
+        label="Include alerts that others are handling"
         description="Otherwise, they keep their assignees."
         checked={reassign}
         onChange={(event) => setReassign(event.currentTarget.checked)}

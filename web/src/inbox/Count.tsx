@@ -22,9 +22,9 @@ function groupName({ groupBy, groupByAttribute }: WindowCount): string {
   return groupBy && groupBy !== "ATTRIBUTE" ? groupNames[groupBy] : (groupByAttribute ?? "");
 }
 
-/** "30 of 120 exchanges match", "9 of 120 exchanges took at least as long". */
+/** "30 of 120 exchanges match", "9 of 120 exchanges reached the threshold". */
 function volumeWords({ fireMode, observed, volume }: WindowCount): string {
-  return `${number(observed)} of ${counted(volume ?? 0, "exchange")} ${fireMode === "RATIO_IN_WINDOW" ? "match" : "took at least as long"}`;
+  return `${number(observed)} of ${counted(volume ?? 0, "exchange")} ${fireMode === "RATIO_IN_WINDOW" ? "match" : "reached the threshold"}`;
 }
 
 /** What a window rule has counted or measured. */

@@ -36,7 +36,7 @@ export function ErrorOf({
       {errorType && <span className={styles.errorType}>{errorType}</span>}
       {errorMessage && <LongText key={alert.id} text={errorMessage} className={styles.errorMessage} />}
       {complete && (alert.errorPattern !== undefined || errorType) && (
-        <Refine alert={alert} except="error" words="Everything but this error" />
+        <Refine alert={alert} except="error" words="Exclude this error" />
       )}
       {errorStack ? (
         <div className={styles.stackFrame}>
@@ -60,7 +60,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
       <Section title={title}>
         {alert.exchangeUrl && (
           <a className={styles.link} href={alert.exchangeUrl} target="_blank" rel="noreferrer">
-            Open the exchange
+            Open exchange
             <IconExternal size={14} aria-hidden="true" />
             <span className="visually-hidden"> in a new tab</span>
           </a>
@@ -118,7 +118,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
               <Field key={name} name={name}>
                 <span className="mono">{value}</span>
                 <CopyButton text={value} what={name} />
-                {canBeAskedFor(value) && <Refine alert={alert} only={name} words="Only this value" />}
+                {canBeAskedFor(value) && <Refine alert={alert} only={name} words="Match only this value" />}
               </Field>
             ))}
           </Fields>
@@ -138,7 +138,7 @@ function Refine({ alert, words, ...by }: { alert: Alert; words: string; except?:
       to="/rules/$ruleId/edit"
       params={{ ruleId: alert.ruleId }}
       search={{ alert: alert.id, ...by }}
-      title="Opens the rule with this condition filled in; nothing is saved yet"
+      title="Opens the rule with this condition filled in, without saving it"
     >
       {words}
       {by.only !== undefined && <span className="visually-hidden"> of {by.only}</span>}

@@ -94,7 +94,7 @@ function Trend({ counts }: { counts: readonly number[] }) {
   const last = counts.at(-1) ?? 0;
   return (
     <span className={styles.trend} title="Alerts in each of the last 24 hours">
-      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last one`} />
+      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last hour`} />
     </span>
   );
 }
@@ -109,7 +109,7 @@ function IssueLink({ group: { application, route = "", signature = "" } }: { gro
   if (application === undefined) return null;
   return (
     <Link to="/issue" search={issueSearch({ application, route, signature })}>
-      Open the issue
+      Open issue
     </Link>
   );
 }

@@ -318,7 +318,7 @@ function Handling({ ruleId }: { ruleId: string }) {
         {rule.owner && <>Owner: {rule.owner}. </>}
         {rule.runbookUrl && (
           <a href={rule.runbookUrl} target="_blank" rel="noreferrer">
-            Open the runbook
+            Open runbook
             <IconExternal size={14} aria-hidden="true" />
             <span className="visually-hidden"> in a new tab</span>
           </a>

@@ -14,7 +14,7 @@ export function LongText({ text, className }: { text: string; className: string 
     <>
       <p className={className}>{open ? text : `${brief}…`}</p>
       <button type="button" className={styles.whole} aria-expanded={open} onClick={() => setOpen(!open)}>
-        {open ? "Show less" : "Show the whole message"}
+        {open ? "Show less" : "Show full message"}
       </button>
     </>
   );

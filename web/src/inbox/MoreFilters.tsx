@@ -30,7 +30,7 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
   const submit = () => {
     const wrong = draft.attribute.find((text) => !isAttribute(text));
     if (wrong !== undefined) return setProblem(`Write “${wrong}” as key=value, such as region=eu.`);
-    if (draft.from && draft.to && draft.to < draft.from) return setProblem("The end is before the beginning.");
+    if (draft.from && draft.to && draft.to < draft.from) return setProblem("“To” must be later than “From”.");
     onChange({ ...draft, hours: draft.from || draft.to ? 0 : draft.hours });
     onClose();
   };
@@ -50,8 +50,8 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         <Select
           label="Assigned to"
           options={[
-            { value: "any", label: "Anybody or nobody" },
-            { value: "none", label: "Nobody" },
+            { value: "any", label: "Any" },
+            { value: "none", label: "Unassigned" },
             ...names.map((name) => ({ value: `=${name}`, label: name })),
           ]}
           value={choiceOf(draft.assignee)}
@@ -62,7 +62,7 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         <Select
           label="Snoozed"
           options={[
-            { value: "any", label: "Snoozed or not" },
+            { value: "any", label: "Any" },
             { value: "no", label: "Not snoozed" },
             { value: "yes", label: "Snoozed" },
           ]}

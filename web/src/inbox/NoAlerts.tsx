@@ -26,7 +26,7 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
       <Empty icon={IconRules} title="No rules yet">
         <p>A rule defines which exchanges raise an alert, and where messages go.</p>
         <Link to="/rules/new" className={buttonClass("primary")}>
-          Create the first rule
+          Create your first rule
         </Link>
       </Empty>
     );
@@ -41,7 +41,7 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
     case "ACKNOWLEDGED":
       return (
         <Empty icon={IconInbox} title="No acknowledged alerts">
-          <p>Alerts that somebody has acknowledged and not yet resolved appear here.</p>
+          <p>Alerts that have been acknowledged, but not resolved, appear here.</p>
         </Empty>
       );
     case "PENDING":

@@ -58,7 +58,7 @@ export function Notes({ of, readers }: Props) {
                   <Button
                     look="quiet"
                     iconOnly
-                    aria-label={`Delete the note by ${note.author}`}
+                    aria-label={`Delete note by ${note.author}`}
                     onClick={() => setDoomed(note)}
                   >
                     <IconTrash size={16} aria-hidden="true" />
@@ -78,7 +78,7 @@ export function Notes({ of, readers }: Props) {
       {doomed && (
         <RemoveDialog
           title="Delete this note?"
-          action="Delete the note"
+          action="Delete note"
           remove={() => deleteNote(doomed.id)}
           done="Note deleted."
           stale={notesOf(of).queryKey}
@@ -125,12 +125,12 @@ function Write({ of, readers }: Props) {
       }}
     >
       <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
-        <p>Your note is not saved.</p>
+        <p>Your note has not been saved.</p>
       </LeaveGuard>
       <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}
       <Button type="submit" disabled={!text || write.busy}>
-        Add the note
+        Add note
       </Button>
     </form>
   );

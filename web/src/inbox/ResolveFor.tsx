@@ -41,7 +41,7 @@ function Dialog({ alert, onAct, onClose }: { alert: Alert; onAct: (action: Actio
         until it has passed, whatever the value is; then it may fire again.
       </p>
       <Amount
-        label="Keep quiet for"
+        label="Duration"
         units={[
           { size: 1, word: "s" },
           { size: 60, word: "min" },

@@ -53,7 +53,7 @@ export function SnoozeButton({ alert }: { alert: Alert }) {
     {
       id: "snooze",
       section: "This alert",
-      label: snoozed ? "End the snooze of this alert" : "Snooze this alert",
+      label: snoozed ? "End this alert’s snooze" : "Snooze this alert",
       icon: IconWaiting,
       words: "remind later",
       keys: ["s"],
@@ -66,7 +66,7 @@ export function SnoozeButton({ alert }: { alert: Alert }) {
     <>
       <Button disabled={end.isPending} onClick={run}>
         <IconWaiting size={16} aria-hidden="true" />
-        {snoozed ? "End the snooze" : "Snooze"} <Key>S</Key>
+        {snoozed ? "End snooze" : "Snooze"} <Key>S</Key>
       </Button>
       {asking && <SnoozeDialog alert={alert} onClose={() => setAsking(false)} />}
     </>
@@ -99,10 +99,10 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
     >
       <Select
         label="How long"
-        description="If the alert is still open then, everybody who was notified of it is reminded once."
+        description="If the alert is still open then, everyone who was notified of it is reminded once."
         options={[
           ...offered.map(({ value, label }) => ({ value, label })),
-          { value: chosen, label: "Until another time" },
+          { value: chosen, label: "Until a specific time" },
         ]}
         value={choice}
         onChange={setChoice}

@@ -125,7 +125,7 @@ function endWords(notification: Notification): ReactNode {
     case "DISCARDED":
       return "It will not be sent.";
     case "SUPPRESSED":
-      if (!by) return "A silence was in force.";
+      if (!by) return "A silence was active.";
       return (
         <>
           Silence{" "}
@@ -133,7 +133,7 @@ function endWords(notification: Notification): ReactNode {
             {by.name}
           </Link>{" "}
           by {by.createdBy}
-          {by.endsAt ? <>, until {exactTime(by.endsAt)}</> : ", which recurs"}
+          {by.endsAt ? <>, until {exactTime(by.endsAt)}</> : ", recurring"}
           {by.reason && <>: {by.reason}</>}
         </>
       );
@@ -152,7 +152,7 @@ function below(count: WindowCount): string {
     case "DURATION_IN_WINDOW":
       return `below ${thresholdWords(count)}`;
     case "ABSENT_IN_WINDOW":
-      return "exchanges arrive again";
+      return "exchanges are arriving again";
     default:
       return "the condition of the rule no longer holds";
   }

@@ -76,7 +76,7 @@ export function Toolbar(props: Props) {
               title={text}
             >
               <span>{text}</span>
-              <IconClose size={13} aria-label="Remove this filter" />
+              <IconClose size={13} aria-label="Remove filter" />
             </Link>
           ))}
           <span className={styles.grow} />
@@ -116,8 +116,8 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
       <Button
         look="quiet"
         iconOnly
-        aria-label="Clear the selection"
-        title="Clear the selection (Esc)"
+        aria-label="Clear selection"
+        title="Clear selection (Esc)"
         onClick={() => onAll(false)}
       >
         <IconClose size={16} aria-hidden="true" />

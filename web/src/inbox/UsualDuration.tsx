@@ -34,7 +34,7 @@ export function UsualDuration({ alertId, took }: { alertId: string; took: string
           {isPending
             ? "Loading the usual duration…"
             : data
-              ? "No usual duration yet: fewer than 20 exchanges completed in the day before."
+              ? "No usual duration yet: fewer than 20 exchanges completed in the 24 hours before."
               : ""}
         </span>
       )}

@@ -45,7 +45,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
     <>
       <FormDialog
         title="Views"
-        action={replaced ? "Replace the view" : "Save the view"}
+        action={replaced ? "Replace view" : "Save view"}
         close="Close"
         busy={save.busy}
         problem={save.problem}
@@ -59,7 +59,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
             <SkeletonRows count={2} height={32} label="Loading the views" />
           )
         ) : views.data.length === 0 ? (
-          <p className={styles.quiet}>No saved views yet. A view is a set of filters under a name.</p>
+          <p className={styles.quiet}>No saved views yet. A view is a named set of filters.</p>
         ) : (
           <ul className={styles.views} aria-label="Saved views">
             {views.data.map((view) => (
@@ -85,11 +85,11 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
           placeholder="Orders in production"
           maxLength={longestName}
           autoComplete="off"
-          description={replaced && "You have a view of this name. It is replaced."}
+          description={replaced && "You already have a view with this name. Saving replaces it."}
           {...form.getInputProps("name")}
         />
         {isAtLeast(who, "operator") && (
-          <Checkbox label="Share it with everyone" {...form.getInputProps("shared", { type: "checkbox" })} />
+          <Checkbox label="Share with everyone" {...form.getInputProps("shared", { type: "checkbox" })} />
         )}
         <p className={styles.quiet}>
           Link to these filters: <CopyButton text={linkTo(search)} what="the link to these filters" />
@@ -98,13 +98,13 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
       {doomed && (
         <RemoveDialog
           title={`Delete the view “${doomed.name}”?`}
-          action="Delete the view"
+          action="Delete view"
           remove={() => deleteView(doomed.id)}
           done="View deleted."
           stale={viewKeys.all}
           onClose={() => setDoomed(undefined)}
         >
-          <p>{doomed.shared ? "Nobody will see it any more." : "The alerts stay as they are."}</p>
+          <p>{doomed.shared ? "Nobody will see it any more." : "The alerts are not affected."}</p>
         </RemoveDialog>
       )}
     </>

@@ -56,7 +56,7 @@ describe("an alert", () => {
     ]);
   });
 
-  test("is passed to somebody else", async () => {
+  test("is passed to someone else", async () => {
     world.alerts = [anAlert(5, { assignee: "cy@example.com", assignedBy: "cy@example.com" })];
     const asked = assigning();
     const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
@@ -97,10 +97,10 @@ test("alerts are filtered by who has them", async () => {
   });
   const { user, router } = open("/inbox?fold=none");
   await user.click(await screen.findByRole("button", { name: /More/ }));
-  await user.selectOptions(await screen.findByRole("combobox", { name: "Assigned to" }), "Nobody");
+  await user.selectOptions(await screen.findByRole("combobox", { name: "Assigned to" }), "Unassigned");
   await user.click(screen.getByRole("button", { name: "Apply" }));
   await waitFor(() => expect(router.state.location.search).toMatchObject({ assignee: "none" }));
-  await screen.findByRole("link", { name: /Assigned to nobody/ });
+  await screen.findByRole("link", { name: /Unassigned/ });
   await waitFor(() => expect(asked.at(-1)).toEqual([""]));
   server.events.removeAllListeners();
 });
@@ -167,7 +167,7 @@ describe("many alerts", () => {
     await waitFor(() => expect(rows()[1]).not.toHaveTextContent("Assigned to"));
   });
 
-  test("are passed to somebody from the bar, and those of others only where that is meant", async () => {
+  test("are passed to someone from the bar, and those of others only where that is meant", async () => {
     world.alerts = [anAlert(5), anAlert(6, { assignee: "cy@example.com", assignedBy: "cy@example.com" })];
     const { asked } = assigningMany();
     server.use(
@@ -182,12 +182,12 @@ describe("many alerts", () => {
       await within(dialog).findByRole("option", { name: "bo@example.com" });
       await user.selectOptions(within(dialog).getByRole("combobox", { name: "Assign to" }), "bo@example.com");
       if (reassign)
-        await user.click(within(dialog).getByRole("checkbox", { name: "Include alerts that others handle" }));
+        await user.click(within(dialog).getByRole("checkbox", { name: "Include alerts that others are handling" }));
       await user.click(within(dialog).getByRole("button", { name: "Assign" }));
     };
     await hand(false);
     await screen.findByText(
-      "1 alert assigned to bo@example.com. 1 alert not changed: others handle them, or they are resolved.",
+      "1 alert assigned to bo@example.com. 1 alert not changed: others are handling them, or they are resolved.",
     );
     await hand(true);
     await screen.findByText("2 alerts assigned to bo@example.com.");

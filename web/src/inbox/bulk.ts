@@ -29,7 +29,7 @@ function leftWords(to: Change, done: readonly BulkResult[]): string {
   const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
   if (left === 0) return "";
   const others = typeof to !== "string" && !to.reassign && done.some(({ refused }) => refused > 0);
-  return ` ${alertsWord(left)} not changed${others ? ": others handle them, or they are resolved" : ""}.`;
+  return ` ${alertsWord(left)} not changed${others ? ": others are handling them, or they are resolved" : ""}.`;
 }
 
 const changedBy = (done: readonly BulkResult[]) => sum(done.map(({ changed }) => changed));

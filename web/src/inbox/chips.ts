@@ -29,7 +29,7 @@ export function chips(filter: AlertFilter): readonly Chip[] {
     attribute.length > 0 && { part: "attribute", text: attribute.join(", "), empty: { attribute: [] } },
     assignee.length > 0 && {
       part: "assignee",
-      text: `Assigned to ${assignee.map((name) => name || "nobody").join(", ")}`,
+      text: assignee.map((name) => (name ? `Assigned to ${name}` : "Unassigned")).join(", "),
       empty: { assignee: [] },
     },
     snoozed !== "any" && {

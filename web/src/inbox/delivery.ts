@@ -47,7 +47,7 @@ export function deliveryWords(
     const all = suppressed === total;
     return {
       tone: "suppressed",
-      short: all ? "silenced" : `${delivered}/${total}`,
+      short: all ? "suppressed" : `${delivered}/${total}`,
       long: all
         ? `${plural(total, "The message was", `All ${messagesWord(total)} were`)} suppressed by a silence`
         : `${of}, ${number(suppressed)} suppressed by a silence`,

@@ -25,7 +25,7 @@ test("alerts are folded by issue, and acting on one reaches no alert of another 
   const issue = await screen.findByRole("button", { name: /orders · import.*×2/ });
   expect(list().getAllByRole("link")).toHaveLength(1);
   await user.click(issue);
-  await list().findByRole("link", { name: "Open the issue" });
+  await list().findByRole("link", { name: "Open issue" });
   expect(list().getAllByRole("link")).toHaveLength(3 + 1);
   await user.keyboard("a");
   await screen.findByText("2 alerts acknowledged.");
@@ -212,18 +212,18 @@ test("a view is saved, opened and deleted", async () => {
   const { user, router } = open("/inbox?app=orders&severity=critical");
   await user.click(await screen.findByRole("button", { name: "Views" }));
   expect(await screen.findByText(/No saved views yet/)).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  await user.click(screen.getByRole("button", { name: "Save view" }));
   expect(await screen.findByText("Give the view a name.")).toBeVisible();
   await user.type(screen.getByLabelText("Save these filters as"), "Orders");
-  await user.click(screen.getByRole("checkbox", { name: "Share it with everyone" }));
-  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  await user.click(screen.getByRole("checkbox", { name: "Share with everyone" }));
+  await user.click(screen.getByRole("button", { name: "Save view" }));
   expect(await screen.findByRole("link", { name: "Orders" })).toHaveAttribute(
     "href",
     "/inbox?severity=critical&app=orders",
   );
   expect(saved).toEqual([{ name: "Orders", search: "severity=critical&app=orders", shared: true }]);
   await user.type(screen.getByLabelText("Save these filters as"), "Orders");
-  expect(screen.getByRole("button", { name: "Replace the view" })).toBeVisible();
+  expect(screen.getByRole("button", { name: "Replace view" })).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Close" }));
   await router.navigate({ to: "/inbox" });
   await user.click(screen.getByRole("button", { name: "Views" }));
@@ -231,7 +231,7 @@ test("a view is saved, opened and deleted", async () => {
   await waitFor(() => expect(router.state.location.search).toEqual({ app: "orders", severity: "critical" }));
   await user.click(screen.getByRole("button", { name: "Views" }));
   await user.click(await screen.findByRole("button", { name: "Delete Orders" }));
-  await user.click(screen.getByRole("button", { name: "Delete the view" }));
+  await user.click(screen.getByRole("button", { name: "Delete view" }));
   await waitFor(() => expect(screen.queryByRole("link", { name: "Orders" })).toBeNull());
 });
 
@@ -243,7 +243,7 @@ test("views of others are listed with their owner, and left to them", async () =
   expect(await screen.findByRole("link", { name: "Theirs" })).toHaveAttribute("href", "/inbox?state=resolved");
   expect(screen.getByText("By bo@example.com")).toBeVisible();
   expect(screen.queryByRole("button", { name: "Delete Theirs" })).toBeNull();
-  expect(screen.queryByRole("checkbox", { name: "Share it with everyone" })).toBeNull();
+  expect(screen.queryByRole("checkbox", { name: "Share with everyone" })).toBeNull();
 });
 
 test("a view that is refused stays in the form", async () => {
@@ -256,7 +256,7 @@ test("a view that is refused stays in the form", async () => {
   const { user } = open("/inbox");
   await user.click(await screen.findByRole("button", { name: "Views" }));
   await user.type(await screen.findByLabelText("Save these filters as"), "One more");
-  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  await user.click(screen.getByRole("button", { name: "Save view" }));
   expect(await screen.findByRole("alert")).toHaveTextContent(/100 views/);
   expect(screen.getByLabelText("Save these filters as")).toHaveValue("One more");
 });

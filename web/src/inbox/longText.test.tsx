@@ -7,7 +7,7 @@ test("of a long text the beginning is shown, and all of it when somebody asks", 
   const text = `Refused: ${"order ".repeat(1_000)}the end`;
   render(<LongText text={text} className={undefined} />);
   expect(screen.queryByText(/the end/)).toBeNull();
-  await userEvent.click(screen.getByRole("button", { name: "Show the whole message" }));
+  await userEvent.click(screen.getByRole("button", { name: "Show full message" }));
   expect(screen.getByText(/the end/)).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Show less" }));
   expect(screen.queryByText(/the end/)).toBeNull();

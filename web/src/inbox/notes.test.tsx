@@ -44,24 +44,24 @@ test("notes on a window alert are written once, kept until they are stored, and 
   const { user } = open(`/inbox/${alert.id}?fold=none`);
   const list = await screen.findByRole("list", { name: "Notes" });
   expect(within(list).getByText("It peaks every Monday.")).toBeVisible();
-  expect(within(list).queryByRole("button", { name: "Delete the note by bo@example.com" })).toBeNull();
+  expect(within(list).queryByRole("button", { name: "Delete note by bo@example.com" })).toBeNull();
 
   const field = screen.getByRole("textbox", { name: "New note" });
   expect(field).toHaveAccessibleDescription(/this rule fires for this group/);
   // Letters in a note are no keys of the inbox.
   await user.type(field, "are kept");
   expect(alert.state).toBe("FIRING");
-  await user.click(screen.getByRole("button", { name: "Add the note" }));
+  await user.click(screen.getByRole("button", { name: "Add note" }));
   await screen.findByRole("alert");
   expect(field).toHaveValue("are kept");
-  await user.click(screen.getByRole("button", { name: "Add the note" }));
+  await user.click(screen.getByRole("button", { name: "Add note" }));
   expect(await within(list).findByText("are kept")).toBeVisible();
   expect(field).toHaveValue("");
   expect(sent[1]).toEqual(sent[0]);
   expect(sent[0]).toEqual({ text: "are kept", noteId: expect.any(String) });
 
-  await user.click(within(list).getByRole("button", { name: "Delete the note by ada@example.com" }));
-  await user.click(await screen.findByRole("button", { name: "Delete the note" }));
+  await user.click(within(list).getByRole("button", { name: "Delete note by ada@example.com" }));
+  await user.click(await screen.findByRole("button", { name: "Delete note" }));
   await waitFor(() => expect(within(list).queryByText("are kept")).toBeNull());
   expect(within(list).getByText("It peaks every Monday.")).toBeVisible();
 });
@@ -80,7 +80,7 @@ test("a note that is not saved is asked about on the way to another alert, and d
   expect(field).toHaveValue("Half a");
   expect(router.state.location.pathname).toContain(first.id);
   await user.click(other());
-  await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
+  await user.click(await screen.findByRole("button", { name: "Discard changes" }));
   await waitFor(() => expect(router.state.location.pathname).toContain(second.id));
   await waitFor(() => expect(screen.getByRole("textbox", { name: "New note" })).toHaveValue(""));
   await waitFor(() => expect(screen.queryByText("Of the first.")).toBeNull());
@@ -105,7 +105,7 @@ test("who may not write notes reads them", async () => {
   open(`/inbox/${alert.id}?fold=none`);
   expect(await screen.findByText("Ask.")).toBeVisible();
   expect(screen.queryByRole("textbox", { name: "New note" })).toBeNull();
-  expect(screen.queryByRole("button", { name: /^Delete the note/ })).toBeNull();
+  expect(screen.queryByRole("button", { name: /^Delete note/ })).toBeNull();
 });
 
 test("the alert of one exchange links to its issue, and one about Tocsin itself has no notes", async () => {
@@ -113,7 +113,7 @@ test("the alert of one exchange links to its issue, and one about Tocsin itself 
   const { exchange: _, ...health } = anAlert(60, { health: true, title: "The rule cannot be evaluated" });
   world.alerts = [single, health as typeof single];
   const { unmount } = open(`/inbox/${single.id}?fold=none`);
-  expect(await screen.findByRole("link", { name: "Open the issue" })).toBeVisible();
+  expect(await screen.findByRole("link", { name: "Open issue" })).toBeVisible();
   expect(screen.queryByRole("heading", { name: "Notes" })).toBeNull();
   unmount();
   open(`/inbox/${health.id}?fold=none`);

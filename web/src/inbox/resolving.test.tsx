@@ -24,7 +24,7 @@ test("an alert over a window is resolved for a time that the person chooses", as
   const { user } = open(`/inbox/${alert.id}`);
   await user.click(await screen.findByRole("button", { name: "Resolve for…" }));
   const dialog = within(await screen.findByRole("dialog"));
-  const time = dialog.getByLabelText("Keep quiet for");
+  const time = dialog.getByLabelText("Duration");
   await user.clear(time);
   await user.click(dialog.getByRole("button", { name: "Resolve" }));
   expect(await screen.findByText("Must be from 1 min to 30 d")).toBeVisible();

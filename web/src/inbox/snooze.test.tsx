@@ -44,7 +44,7 @@ test("an alert is snoozed, shown so, and woken", async () => {
   const hours = (Date.parse(asked[0] ?? "") - before) / 3_600_000;
   expect(hours).toBeGreaterThanOrEqual(4);
   expect(hours).toBeLessThan(4.1);
-  await user.click(await screen.findByRole("button", { name: "End the snooze" }));
+  await user.click(await screen.findByRole("button", { name: "End snooze" }));
   await waitFor(() => expect(row()).not.toHaveTextContent("Snoozed until"));
   expect(asked[1]).toBe("no more");
 });
@@ -55,7 +55,7 @@ test("what the server refuses is said where it was asked for", async () => {
   const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
   await user.click(await screen.findByRole("button", { name: "Snooze" }));
   const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
-  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "Until another time");
+  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "Until a specific time");
   await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
   expect(await within(dialog).findByText("Choose a time.")).toBeVisible();
   await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "For 1 hour");

@@ -149,11 +149,11 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
     case "DELIVERED":
       return { word: "Delivered", explanation: "" };
     case "RETRY":
-      return { word: "Not delivered", explanation: "It will be tried again." };
+      return { word: "Not delivered", explanation: "It will be retried." };
     case "THROTTLED":
       return { word: "Throttled", explanation: "The receiver asked for a pause." };
     case "REFUSED":
-      return { word: "Rejected", explanation: "The receiver rejects this message permanently." };
+      return { word: "Rejected", explanation: "The receiver rejected this message permanently." };
     case "GONE":
       return { word: "Gone", explanation: "The receiver no longer exists. The webhook was disabled." };
     case "UNDER_WAY":

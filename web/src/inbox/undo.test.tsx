@@ -52,7 +52,7 @@ test("after a snooze of one alert, the key undoes nothing older", async () => {
   await user.keyboard("s");
   const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
   await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
-  await screen.findByRole("button", { name: "End the snooze" });
+  await screen.findByRole("button", { name: "End snooze" });
   await user.keyboard("z");
   await screen.findByText("Nothing to undo.");
   expect(undone).toEqual([]);

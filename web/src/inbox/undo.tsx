@@ -90,7 +90,7 @@ export function UndoProvider({ children }: { children: ReactNode }) {
     {
       id: "undo",
       section: "Inbox",
-      label: "Undo the last acknowledgement, resolution or assignment",
+      label: "Undo last acknowledgement, resolution or assignment",
       keys: ["z"],
       run: () => {
         if (offered.current && isOffered()) return run(offered.current.undoing);

@@ -56,14 +56,14 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, escalation, continue: goesOn });
   };
   return (
-    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add a route"}>
+    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add route"}>
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection title={route ? "Route" : "New route"}>
           <TextInput ref={begin} label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
         </FormSection>
         <FormSection
           title="Which alerts"
-          hint="All conditions must hold; a blank one matches everything. Without conditions, all alerts take the route."
+          hint="All conditions must be met; a blank field matches everything. Without conditions, all alerts take the route."
         >
           <MatchFields form={form} ofRoute />
         </FormSection>
@@ -78,7 +78,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
-            {route ? "Keep the changes" : "Add the route"}
+            {route ? "Apply changes" : "Add route"}
           </Button>
           <Button onClick={onCancel}>Cancel</Button>
         </div>
@@ -101,7 +101,7 @@ function EscalationSection({ form, webhooks, teams }: EscalationProps) {
   return (
     <FormSection
       title="Escalation"
-      hint="Who else is notified if nobody acknowledges the alert. The time counts from when it fired. A step is skipped if the alert has been acknowledged, resolved or snoozed by then."
+      hint="Who else is notified if nobody acknowledges the alert. Times are measured from when the alert fired. A step is skipped if the alert has been acknowledged, resolved or snoozed by then."
     >
       <Steps steps={form.values.escalation} webhooks={webhooks} teams={teams} {...form.getInputProps("escalation")} />
     </FormSection>
@@ -130,7 +130,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
     } else onDone(form.values.webhookIds, form.values.escalation);
   };
   return (
-    <section ref={begin} tabIndex={-1} className={styles.card} aria-label="Edit the default">
+    <section ref={begin} tabIndex={-1} className={styles.card} aria-label="Edit default">
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection
           title="Default"
@@ -141,7 +141,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
-            Keep the changes
+            Apply changes
           </Button>
           <Button onClick={onCancel}>Cancel</Button>
         </div>
@@ -152,7 +152,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
 
 function Hooks({ webhooks, ...input }: { webhooks: readonly Webhook[]; onChange: (ids: string[]) => void }) {
   return (
-    <Checkbox.Group label="Webhooks" description="Without webhooks, this notifies nobody." {...input}>
+    <Checkbox.Group label="Webhooks" description="Without webhooks, nobody is notified." {...input}>
       <div className={styles.hooks}>
         {webhooks.map(({ id, name, enabled }) => (
           <Checkbox key={id} size="xs" value={id} label={`${name}${enabled ? "" : " (disabled)"}`} />

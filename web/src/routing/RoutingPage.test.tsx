@@ -58,31 +58,31 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   const erp = within(await screen.findByRole("region", { name: "ERP" }));
   expect(erp.getByText("application sap")).toBeVisible();
   expect(erp.getByText(/Continues/)).toBeVisible();
-  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull();
 
   await user.click(screen.getByRole("button", { name: "Move ERP down" }));
   expect(routeNames()).toEqual(["1 Rest", "2 ERP"]);
   await user.click(screen.getByRole("button", { name: "Move ERP up" }));
-  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull();
 
   await user.click(screen.getByRole("button", { name: "Edit Rest" }));
   const name = screen.getByRole("textbox", { name: "Name" });
   await user.clear(name);
   await user.type(name, "ERP");
-  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  await user.click(screen.getByRole("button", { name: "Apply changes" }));
   expect(await screen.findByText("Another route has the same name")).toBeVisible();
   await user.clear(name);
   await user.type(name, "Warnings");
   await user.click(screen.getByRole("checkbox", { name: "Warning" }));
-  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  await user.click(screen.getByRole("button", { name: "Apply changes" }));
   expect(routeNames()).toEqual(["1 ERP", "2 Warnings"]);
 
-  await user.click(screen.getByRole("button", { name: "Add a route" }));
+  await user.click(screen.getByRole("button", { name: "Add route" }));
   await user.type(screen.getByRole("textbox", { name: "Name" }), "Archive");
   await user.click(screen.getByRole("checkbox", { name: /Continue/ }));
-  await user.click(screen.getByRole("button", { name: "Add the route" }));
+  await user.click(screen.getByRole("button", { name: "Add route" }));
   await user.click(screen.getByRole("button", { name: "Remove ERP" }));
-  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
   expect(await screen.findByText("The routing policy was saved.")).toBeVisible();
   expect(sent).toEqual([
     {
@@ -97,10 +97,10 @@ test("routes are moved, edited, added and removed, and saved together", async ()
       },
     },
   ]);
-  await waitFor(() => expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull());
+  await waitFor(() => expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull());
 });
 
-test("the tester says who is notified and why, by the changes that are not saved", async () => {
+test("the tester says who is notified and why, by the changes that have not been saved", async () => {
   const { asked } = answers();
   const { user } = open("/routing");
   expect(await screen.findByText("#ops")).toBeVisible();
@@ -120,11 +120,11 @@ test("the tester names a silence only if somebody would be notified", async () =
   answers();
   server.use(http.post(api("/routing/test"), () => HttpResponse.json(answer)));
   const { user } = open("/routing");
-  expect(await screen.findByText(/the silence “Upgrade” suppresses the messages/)).toBeVisible();
+  expect(await screen.findByText(/The silence “Upgrade” currently suppresses these messages/)).toBeVisible();
   answer = { ...tested, webhooks: [], suppressedBy };
   await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
   expect(await screen.findByText("Nobody")).toBeVisible();
-  expect(screen.queryByText(/suppresses the messages/)).toBeNull();
+  expect(screen.queryByText(/suppresses these messages/)).toBeNull();
 });
 
 test("what the server refuses stays on the page, and another version is not overwritten", async () => {
@@ -136,7 +136,7 @@ test("what the server refuses stays on the page, and another version is not over
       problem(412, { code: "stale", detail: "the routing policy was changed to version 4" }),
     ),
   );
-  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
   expect(await screen.findByText(/changed to version 4/)).toBeVisible();
   server.use(http.get(api("/routing"), () => HttpResponse.json({ ...policy, version: 4, routes: [] })));
   await user.click(screen.getByRole("button", { name: "Discard mine and load theirs" }));
@@ -151,7 +151,7 @@ test("what somebody edits stays when somebody else saves, and is not saved over 
   await cache.invalidateQueries({ queryKey: ["routing"] });
   expect(await screen.findByText(/Used by 7 rules/)).toBeVisible();
   expect(screen.getByRole("region", { name: "Rest" })).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
   await waitFor(() => expect(sent.map(({ tag }) => tag)).toEqual(['"3"']));
 });
 
@@ -160,12 +160,12 @@ test("a form that is open stays when somebody else saves, and hides what would l
   const { user, cache } = open("/routing");
   await user.click(await screen.findByRole("button", { name: "Remove ERP" }));
   await user.click(screen.getByRole("button", { name: "Edit Rest" }));
-  expect(screen.queryByRole("button", { name: "Discard the changes" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Discard changes" })).toBeNull();
   server.use(http.get(api("/routing"), () => HttpResponse.json({ ...policy, version: 4, rules: 7, routes: [] })));
   await cache.invalidateQueries({ queryKey: ["routing"] });
   expect(await screen.findByText(/Used by 7 rules/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Cancel" }));
-  await user.click(screen.getByRole("button", { name: "Discard the changes" }));
+  await user.click(screen.getByRole("button", { name: "Discard changes" }));
   await waitFor(() => expect(screen.queryByRole("region", { name: "Rest" })).toBeNull());
 });
 
@@ -174,38 +174,38 @@ test("the focus goes on with what is edited, and to what comes next", async () =
   const { user } = open("/routing");
   await screen.findByRole("region", { name: "ERP" });
   const button = (name: string) => screen.getByRole("button", { name });
-  await user.click(button("Add a route"));
+  await user.click(button("Add route"));
   expect(screen.getByRole("textbox", { name: "Name" })).toHaveFocus();
   await user.click(button("Cancel"));
-  expect(button("Add a route")).toHaveFocus();
+  expect(button("Add route")).toHaveFocus();
 
   await user.click(button("Edit Rest"));
   expect(screen.getByRole("textbox", { name: "Name" })).toHaveFocus();
   await user.keyboard("2");
-  await user.click(button("Add a step"));
-  await user.click(button("Keep the changes"));
-  expect(screen.getByText("Step 1 notifies nobody.")).toHaveFocus();
+  await user.click(button("Add step"));
+  await user.click(button("Apply changes"));
+  expect(screen.getByText("Step 1 notifies nobody. Choose a webhook or a team.")).toHaveFocus();
   await user.click(button("Cancel"));
   expect(button("Edit Rest")).toHaveFocus();
 
   await user.click(button("Move Rest up"));
   expect(button("Edit Rest")).toHaveFocus(); // It cannot be moved up again.
   await user.click(button("Remove ERP"));
-  expect(button("Save the policy")).toHaveFocus();
-  await user.click(button("Discard the changes"));
+  expect(button("Save policy")).toHaveFocus();
+  await user.click(button("Discard changes"));
   expect(screen.getByText(/^Routes are tried from top to bottom/).parentElement).toHaveFocus();
 
-  await user.click(button("Edit the default"));
-  expect(screen.getByRole("region", { name: "Edit the default" })).toHaveFocus();
-  await user.click(button("Keep the changes"));
-  expect(button("Add a route")).toHaveFocus(); // Nothing was changed, so there is nothing to save.
+  await user.click(button("Edit default"));
+  expect(screen.getByRole("region", { name: "Edit default" })).toHaveFocus();
+  await user.click(button("Apply changes"));
+  expect(button("Add route")).toHaveFocus(); // Nothing was changed, so there is nothing to save.
 });
 
 test("a policy that cannot be read is not replaced without a change", async () => {
   answers({ ...policy, routes: [], problem: "unknown field" });
   open("/routing");
   expect(await screen.findByText(/The stored policy cannot be used/)).toBeVisible();
-  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull();
 });
 
 test("viewers read the policy", async () => {
@@ -224,7 +224,7 @@ test("viewers read the policy", async () => {
   );
   open("/routing");
   await screen.findByRole("region", { name: "ERP" });
-  expect(screen.queryByRole("button", { name: "Add a route" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Add route" })).toBeNull();
   expect(screen.queryByRole("button", { name: "Edit ERP" })).toBeNull();
 });
 
@@ -233,22 +233,22 @@ test("a route escalates to webhooks and teams", async () => {
   server.use(http.get(api("/teams"), () => HttpResponse.json({ version: 2, teams: [{ name: "platform" }] })));
   const { user } = open("/routing");
   await user.click(await screen.findByRole("button", { name: "Edit ERP" }));
-  await user.click(screen.getByRole("button", { name: "Add a step" }));
-  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
-  expect(await screen.findByText("Step 1 notifies nobody.")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Add step" }));
+  await user.click(screen.getByRole("button", { name: "Apply changes" }));
+  expect(await screen.findByText("Step 1 notifies nobody. Choose a webhook or a team.")).toBeVisible();
 
   const step = within(screen.getByRole("group", { name: "Step 1" }));
   await user.click(step.getByLabelText("Notify", { selector: "input" }));
   await user.click(await screen.findByRole("option", { name: "Team platform" }));
   await user.clear(step.getByRole("spinbutton", { name: "After" }));
   await user.type(step.getByRole("spinbutton", { name: "After" }), "90");
-  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  await user.click(screen.getByRole("button", { name: "Apply changes" }));
   const erp = within(await screen.findByRole("region", { name: "ERP" }));
   expect(erp.getByRole("list", { name: "Escalation" })).toHaveTextContent(
     "not acknowledged after 1 h 30 min → team platform",
   );
 
-  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]?.body).toMatchObject({
     routes: [

@@ -141,7 +141,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                 <div>
                   <Button data-next="add" onClick={() => setEditing("new")}>
                     <IconPlus size={16} aria-hidden="true" />
-                    Add a route
+                    Add route
                   </Button>
                 </div>
               )
@@ -160,7 +160,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                 <div className={styles.head}>
                   <h2 className={styles.name}>Default</h2>
                   {may && editing === undefined && (
-                    <Button data-next="default" onClick={() => setEditing("default")} aria-label="Edit the default">
+                    <Button data-next="default" onClick={() => setEditing("default")} aria-label="Edit default">
                       Edit
                     </Button>
                   )}
@@ -176,7 +176,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
           <Tester draft={dirty ? draft : undefined} />
         </aside>
       </div>
-      <LeaveGuard dirty={() => unsaved}>The changes to the routing policy are not saved.</LeaveGuard>
+      <LeaveGuard dirty={() => unsaved}>Your changes to the routing policy have not been saved.</LeaveGuard>
     </div>
   );
 }
@@ -265,14 +265,14 @@ function Saving({ base, draft, onTake, onReset }: SavingProps) {
       )}
       <div className={styles.actions}>
         <Button look="primary" data-next="save" disabled={save.isPending} onClick={() => save.mutate()}>
-          Save the policy
+          Save policy
         </Button>
         {overtaken ? (
           <Button disabled={load.isPending} onClick={() => load.mutate()}>
             Discard mine and load theirs
           </Button>
         ) : (
-          <Button onClick={onReset}>Discard the changes</Button>
+          <Button onClick={onReset}>Discard changes</Button>
         )}
       </div>
     </div>

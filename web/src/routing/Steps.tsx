@@ -70,7 +70,7 @@ export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
         <div>
           <Button onClick={() => onChange([...steps, { afterMinutes: last + 15 }])}>
             <IconPlus size={16} aria-hidden="true" />
-            Add a step
+            Add step
           </Button>
         </div>
       )}
@@ -92,9 +92,9 @@ function ofChosen(afterMinutes: number, chosen: readonly string[]): EscalationSt
 export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
   const before = (at: number) => steps[at - 1]?.afterMinutes ?? 0;
   for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
-    if (afterMinutes < 1) return `Step ${at + 1} needs a number of minutes.`;
-    if (afterMinutes <= before(at)) return `Step ${at + 1} must come later than the step before.`;
-    if (webhookIds.length + teams.length === 0) return `Step ${at + 1} notifies nobody.`;
+    if (afterMinutes < 1) return `Step ${at + 1} needs a time of at least 1 min.`;
+    if (afterMinutes <= before(at)) return `Step ${at + 1} must come later than the previous step.`;
+    if (webhookIds.length + teams.length === 0) return `Step ${at + 1} notifies nobody. Choose a webhook or a team.`;
   }
   return undefined;
 }

@@ -63,7 +63,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
       <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
       <div className={formStyles.two}>
         <Textarea
-          label="Labels of the rule"
+          label="Rule labels"
           description="One per line: team = orders"
           rows={2}
           disabled={form.values.rule !== ""}
@@ -71,7 +71,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
           error={wrong.labels}
         />
         <Textarea
-          label="Attributes of the exchange"
+          label="Exchange attributes"
           description="One per line: customer = 42"
           rows={2}
           {...form.getInputProps("attributes")}
@@ -101,9 +101,9 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
     <>
       <p className={styles.big}>{webhooks.length === 0 ? "Nobody" : webhooks.map(({ name }) => name).join(", ")}</p>
       <p className={styles.sub}>
-        {answer === "WEBHOOKS" && "The rule names its webhooks itself."}
+        {answer === "WEBHOOKS" && "The rule specifies its own webhooks."}
         {answer === "NO_ROUTE" && "No route matches, and there is no default."}
-        {answer === "DEFAULT" && "No route matches: it goes to the default."}
+        {answer === "DEFAULT" && "No route matches; the alert goes to the default."}
       </p>
       {webhooks
         .filter(({ enabled }) => !enabled)
@@ -122,7 +122,7 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
       )}
       <Escalation steps={escalation} webhooks={all} />
       {suppressedBy && webhooks.length + escalation.length > 0 && (
-        <p className={styles.sub}>Currently, the silence “{suppressedBy.name}” suppresses the messages.</p>
+        <p className={styles.sub}>The silence “{suppressedBy.name}” currently suppresses these messages.</p>
       )}
       <ol className={styles.steps} aria-label="Result for each route">
         {routes.map(({ name, verdict, unmet }) => (

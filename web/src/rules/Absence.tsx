@@ -48,12 +48,12 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
         />
       </Input.Wrapper>
       {listed && !facet && (
-        <TagsInput label={`List of ${word}`} placeholder="full values" {...bound(editor, "expected")} />
+        <TagsInput label={`List of ${word}`} placeholder="exact values" {...bound(editor, "expected")} />
       )}
       {listed && facet && (
         <SuggestInput
           label={`List of ${word}`}
-          placeholder="full names"
+          placeholder="exact names"
           facet={facet}
           within={facet === "route" ? { environments, applications } : {}}
           {...bound(editor, "expected")}
@@ -79,7 +79,7 @@ function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
     <>
       <Checkbox
         size="xs"
-        label="Expect exchanges only at certain hours"
+        label="Expect exchanges only during certain hours"
         checked={calendar !== undefined}
         onChange={(event) =>
           form.setFieldValue("calendar", event.currentTarget.checked ? initialCalendar() : undefined)

@@ -76,8 +76,8 @@ export function BulkEnable({ rules, onPage, onDone }: Props) {
           }}
           onClose={() => setAsking(false)}
         >
-          {unseen > 0 && `Not shown on this page: ${number(unseen)} of them. `}A disabled rule raises no alerts, and
-          none later about what happened meanwhile. Open alerts stay.
+          {unseen > 0 && `Not shown on this page: ${number(unseen)} of them. `}A disabled rule raises no alerts, not
+          even later for exchanges that ended while it was disabled. Open alerts stay open.
         </ConfirmDialog>
       )}
     </>

@@ -13,7 +13,7 @@ export const DetailsSection = memo(function DetailsSection({ editor }: { editor:
     <FormSection
       title="Details"
       name="details"
-      hint="For those who handle the alerts: shown in messages and in the inbox. All fields are optional."
+      hint="Shown to the people who handle the alerts, in messages and in the inbox. All fields are optional."
     >
       <div className={form.two}>
         <Autocomplete label="Owner" placeholder="integration team" data={teams} {...bound(editor, "owner")} />

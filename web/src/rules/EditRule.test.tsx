@@ -26,7 +26,7 @@ beforeEach(() => {
   );
 });
 
-const save = () => screen.getByRole("button", { name: "Save the rule" });
+const save = () => screen.getByRole("button", { name: "Save rule" });
 
 test("an edit is saved over the version that was read, and again over its own", async () => {
   const { user } = open(address);
@@ -52,15 +52,15 @@ test("a version that somebody else has saved meanwhile is shown, and nothing is 
   await user.click(screen.getByRole("radio", { name: "Warning" }));
   stored = { ...stored, name: "Failed orders of theirs", scope: { applications: ["billing"] }, version: 4 };
   await user.click(save());
-  const dialog = await screen.findByRole("dialog", { name: "Somebody else has changed this rule" });
+  const dialog = await screen.findByRole("dialog", { name: "Someone else has changed this rule" });
   expect(stored.version).toBe(4);
   const choice = (field: string, side: RegExp) =>
     within(within(dialog).getByRole("group", { name: field })).getByRole("radio", { name: side });
-  expect(choice("Name both changed it", /Mine/)).toBeChecked();
+  expect(choice("Name changed by both", /Mine/)).toBeChecked();
   expect(choice("Applications", /Theirs billing/)).toBeChecked();
   expect(choice("Severity", /Mine Warning/)).toBeChecked();
-  await user.click(choice("Name both changed it", /Theirs/));
-  await user.click(within(dialog).getByRole("button", { name: "Use these" }));
+  await user.click(choice("Name changed by both", /Theirs/));
+  await user.click(within(dialog).getByRole("button", { name: "Use these versions" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders of theirs");
   await user.click(save());
   await waitFor(() => expect(stored.version).toBe(5));
@@ -81,13 +81,13 @@ test("leaving asks, staying keeps, and a draft is there after a reload until it 
   first.unmount();
 
   const { user, router } = open(address);
-  expect(await screen.findByText(/Restored your unsaved changes from/)).toBeVisible();
+  expect(await screen.findByText(/Your unsaved changes from/)).toBeVisible();
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders!");
   await user.click(screen.getByRole("button", { name: "Discard" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders");
   await user.type(screen.getByLabelText("Name"), "?");
   await user.click(screen.getByRole("link", { name: "Webhooks" }));
-  await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
+  await user.click(await screen.findByRole("button", { name: "Discard changes" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
   expect(localStorage).toHaveLength(0);
 });
@@ -122,8 +122,8 @@ test("the preview tells what would have been raised, and the message is about th
     }),
   );
   open(address);
-  expect(await screen.findByText("In the last 24 h this would have raised 412 alerts.")).toBeVisible();
-  expect(screen.getByRole("img", { name: /Alerts over time: the most, 400/ })).toBeVisible();
+  expect(await screen.findByText("In the last 24 h, this would have raised 412 alerts.")).toBeVisible();
+  expect(screen.getByRole("img", { name: /Alerts over time: peak of 400/ })).toBeVisible();
   const title = await screen.findByText("CRITICAL orders");
   expect(title).toContainElement(screen.getByRole("img", { name: "red circle" }));
   const ref = { executionId: "x-1", startTime: exchange.startTime };
@@ -141,11 +141,11 @@ test("a number is shown with its time, also while there is none for another time
     }),
   );
   const { user } = open(address);
-  const shown = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
+  const shown = await screen.findByText("In the last 24 h, this would have raised 412 alerts.");
   await user.selectOptions(screen.getByRole("combobox", { name: "Time range of the preview" }), "last hour");
   expect(await screen.findByText(/The source takes too long\./)).toBeVisible();
   expect(refused).toEqual([1]);
-  expect(shown).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");
+  expect(shown).toHaveTextContent("In the last 24 h, this would have raised 412 alerts.");
 });
 
 test("a test message tells what came of it at each webhook", async () => {
@@ -164,7 +164,7 @@ test("a test message tells what came of it at each webhook", async () => {
     ),
   );
   const { user } = open(address);
-  await user.click(await screen.findByRole("button", { name: "Send a test message" }));
+  await user.click(await screen.findByRole("button", { name: "Send test message" }));
   expect(await screen.findByText("Delivered to #ops in 84.2 ms.")).toBeVisible();
   expect(screen.getByText("Not delivered to desk: status 404: no")).toBeVisible();
 });

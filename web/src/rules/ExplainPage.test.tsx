@@ -39,10 +39,10 @@ test("an alert leads to what other rules make of its exchange", async () => {
   const explained = await screen.findByRole("region", { name: "Explanation" });
   expect(asked?.get("executionId")).toBe(alert.exchange.executionId);
   expect(asked?.get("startTime")).toBe(alert.exchange.startTime);
-  expect(within(explained).getByRole("row", { name: /Orders Alerted It has an alert. Open the alert/ })).toBeVisible();
+  expect(within(explained).getByRole("row", { name: /Orders Alerted It has an alert. Open alert/ })).toBeVisible();
   expect(within(explained).queryByText("Billing")).toBeNull();
   expect(within(explained).queryByText("Stock")).toBeNull();
-  await user.click(screen.getByRole("button", { name: "Show the 2 rules without a match" }));
+  await user.click(screen.getByRole("button", { name: "Show 2 rules without a match" }));
   expect(screen.getByRole("row", { name: /Stock Not armed .* Not met: route\./ })).toBeVisible();
   expect(screen.getByRole("row", { name: /Billing No match .* Not met: application, attribute 1\./ })).toBeVisible();
 });

@@ -115,7 +115,7 @@ function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonl
       {matched && unmatched > 0 && (
         <div className={styles.more}>
           <Button onClick={() => setAll(!all)}>
-            {all ? "Hide" : "Show"} the {counted(unmatched, "rule")} without a match
+            {all ? "Hide" : "Show"} {counted(unmatched, "rule")} without a match
           </Button>
         </div>
       )}
@@ -143,7 +143,7 @@ function Row({ rule }: { rule: RuleExplanation }) {
         {unmet.length > 0 && ` Not met: ${unmet.map(partWords).join(", ")}.`}{" "}
         {rule.alertId && (
           <Link to="/inbox/$alertId" params={{ alertId: rule.alertId }}>
-            Open the alert
+            Open alert
           </Link>
         )}
       </td>

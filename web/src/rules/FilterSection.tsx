@@ -26,7 +26,7 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
     <FormSection
       title="Filter"
       name="filter"
-      hint="What the rule matches. All conditions must hold; a blank one matches everything."
+      hint="What the rule matches. All conditions must be met; a blank field matches everything."
     >
       <Checkbox.Group label="Exchanges that" {...bound(editor, "filter.statuses")}>
         <div className={styles.choices}>
@@ -80,13 +80,13 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
           {...bound(editor, "filter.errorMessageNotMatches")}
         />
         <Amount
-          label="Shortest duration"
+          label="Minimum duration"
           placeholder="any"
           units={durations}
           {...amount(editor, "filter.minDurationMs")}
         />
         <Amount
-          label="Longest duration"
+          label="Maximum duration"
           placeholder="any"
           units={durations}
           {...amount(editor, "filter.maxDurationMs")}
@@ -162,7 +162,7 @@ function Attributes({ editor }: { editor: Editor }) {
         );
       })}
       {attributes.some(({ not, op }) => not && op !== "EXISTS") && (
-        <p className={form.hint}>A condition with “not” also holds where the attribute is missing.</p>
+        <p className={form.hint}>A condition with “not” also matches exchanges without the attribute.</p>
       )}
       <div>
         <Button
@@ -172,7 +172,7 @@ function Attributes({ editor }: { editor: Editor }) {
           }}
         >
           <IconPlus size={15} aria-hidden="true" />
-          Add an attribute
+          Add attribute
         </Button>
       </div>
     </fieldset>

@@ -78,7 +78,8 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
       </Input.Wrapper>
       {state.values.useRoutingPolicy ? (
         <p className={form.hint}>
-          The <Link to="/routing">routing policy</Link> chooses the webhooks of each alert, by what it is about.
+          The <Link to="/routing">routing policy</Link> chooses the webhooks for each alert by its rule, severity and
+          exchange.
         </p>
       ) : (
         <Webhooks editor={editor} counts={counts} />
@@ -103,7 +104,8 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   if (webhooks.data?.length === 0) {
     return (
       <p>
-        No webhooks yet. <Link to="/webhooks/new">Create one</Link>, or continue without: alerts appear in the inbox.
+        No webhooks yet. <Link to="/webhooks/new">Create one</Link>, or continue without one: alerts still appear in the
+        inbox.
       </p>
     );
   }
@@ -123,7 +125,7 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
           />
         ))}
         {webhooks.isError && webhooks.data === undefined && (
-          <p className={styles.error}>The webhooks could not be loaded. Those of the rule stay unchanged.</p>
+          <p className={styles.error}>The webhooks could not be loaded. The rule keeps its current ones.</p>
         )}
         {mayCreate && (
           <p className={form.hint}>

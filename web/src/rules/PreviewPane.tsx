@@ -140,7 +140,7 @@ function Newest({ preview: { newest }, onPick }: { preview: RulePreview } & Pick
                 className={styles.pick}
                 onClick={() => onPick({ executionId: exchange.executionId, startTime: exchange.startTime })}
               >
-                Preview its message
+                Preview message
                 <span className="visually-hidden">
                   {" "}
                   of {exchange.application} · {exchange.route}

@@ -19,15 +19,15 @@ export function Proposed({ proposal, isNew, onSwitch }: Props) {
         <Link to="/inbox/$alertId" params={{ alertId: by.alert }}>
           an alert
         </Link>
-        : {words}. Nothing is saved yet.
+        : {words}. Nothing has been saved.
       </span>
       {isNew ? (
         <Link to="/rules/$ruleId/edit" params={{ ruleId }} search={by} onClick={onSwitch}>
-          Change the rule instead
+          Change existing rule instead
         </Link>
       ) : (
         <Link to="/rules/new" search={by} onClick={onSwitch}>
-          Make it a new rule instead
+          Create new rule instead
         </Link>
       )}
     </p>

@@ -14,14 +14,14 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
   if (!minutes && !data.complete) {
     return (
       <span className={table.quiet} title="Only the newest alerts of the last hour are counted">
-        not counted
+        Not counted
       </span>
     );
   }
   if (!minutes) {
     return (
       <span className={table.quiet}>
-        none<span className={table.word}> raised in the last hour</span>
+        None<span className={table.word}> raised in the last hour</span>
       </span>
     );
   }

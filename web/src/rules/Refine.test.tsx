@@ -27,10 +27,10 @@ beforeEach(() => {
 
 test("one click on an alert opens its rule with the error left out", async () => {
   const { user } = open(`/inbox/${alert.id}`);
-  await user.click(await screen.findByRole("link", { name: "Everything but this error" }));
-  expect(await screen.findByText(/everything but this error. Nothing is saved yet/)).toBeVisible();
+  await user.click(await screen.findByRole("link", { name: "Exclude this error" }));
+  expect(await screen.findByText(/everything but this error. Nothing has been saved/)).toBeVisible();
   expect(screen.getByText(alert.errorPattern ?? "")).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Save the rule" }));
+  await user.click(screen.getByRole("button", { name: "Save rule" }));
   await waitFor(() => expect(saved?.method).toBe("PUT"));
   expect(saved?.definition.filter?.errorMessageNotMatches).toEqual([alert.errorPattern]);
   expect(saved?.definition.name).toBe(rule.name);
@@ -38,10 +38,10 @@ test("one click on an alert opens its rule with the error left out", async () =>
 
 test("a rule for one customer becomes a new rule, and the rule of the alert stays", async () => {
   const { user } = open(`/inbox/${alert.id}`);
-  await user.click(await screen.findByRole("link", { name: "Only this value of customer" }));
-  await user.click(await screen.findByRole("link", { name: "Make it a new rule instead" }));
+  await user.click(await screen.findByRole("link", { name: "Match only this value of customer" }));
+  await user.click(await screen.findByRole("link", { name: "Create new rule instead" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveValue(`${rule.name}: only customer = 42`));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(saved?.method).toBe("POST"));
   expect(saved?.definition.filter?.attributes).toEqual([{ key: "customer", op: "EQUALS", value: "42" }]);
 });
@@ -50,9 +50,9 @@ test("a value that was cut, or is not text, leads to no rule", async () => {
   const cut = { ...alert.exchange, attributes: { customer: "42", body: "<order>…", name: "caf\uFFFD" } };
   world.alerts = [{ ...alert, exchange: cut }];
   open(`/inbox/${alert.id}`);
-  expect(await screen.findByRole("link", { name: "Only this value of customer" })).toBeVisible();
+  expect(await screen.findByRole("link", { name: "Match only this value of customer" })).toBeVisible();
   expect(screen.getByText("<order>…")).toBeVisible();
-  expect(screen.queryByRole("link", { name: /Only this value of (body|name)/ })).toBeNull();
+  expect(screen.queryByRole("link", { name: /Match only this value of (body|name)/ })).toBeNull();
 });
 
 test("labels, team and note are written in the editor, and shown on its alerts", async () => {
@@ -64,14 +64,14 @@ test("labels, team and note are written in the editor, and shown on its alerts",
   expect(screen.getByLabelText("Runbook")).toHaveAccessibleDescription(/Must be an address/);
   await user.clear(screen.getByLabelText("Runbook"));
   await user.type(screen.getByLabelText("Runbook"), "https://wiki.example/orders");
-  await user.click(screen.getByRole("button", { name: "Save the rule" }));
+  await user.click(screen.getByRole("button", { name: "Save rule" }));
   await waitFor(() => expect(saved).toBeDefined());
   const about = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };
   expect(saved?.definition).toMatchObject({ ...about, labels: { service: "desk" } });
   unmount();
   world.alerts = [{ ...alert, ...about, labels: { service: "desk" } }];
   open(`/inbox/${alert.id}`);
-  expect(await screen.findByRole("link", { name: /Open the runbook/ })).toHaveAttribute("href", about.runbookUrl);
+  expect(await screen.findByRole("link", { name: /Open runbook/ })).toHaveAttribute("href", about.runbookUrl);
   expect(screen.getByText("Ask ERP first.")).toBeVisible();
   expect(screen.getByText("desk")).toBeVisible();
 });

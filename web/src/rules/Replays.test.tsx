@@ -60,7 +60,7 @@ const section = async () => within(await screen.findByRole("region", { name: "Re
 test("a replay that was started elsewhere is noticed with the alerts that it raises", async () => {
   open(address);
   const replay = await section();
-  await replay.findByRole("button", { name: "Start" });
+  await replay.findByRole("button", { name: "Start replay" });
   replays = [aReplay()];
   streams.at(-1)?.tell(countsOf([]), []);
   await replay.findByText(/^Running: 2 alerts raised/);
@@ -69,11 +69,11 @@ test("a replay that was started elsewhere is noticed with the alerts that it rai
 test("a replay is previewed, started, followed and cancelled", async () => {
   const { user } = open(address);
   const replay = await section();
-  const start = await replay.findByRole("button", { name: "Start" });
+  const start = await replay.findByRole("button", { name: "Start replay" });
   expect(start).toBeDisabled();
   fireEvent.change(replay.getByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
-  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
+  await user.click(replay.getByRole("button", { name: "Preview replay" }));
   await waitFor(() =>
     expect(replay.getByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/),
   );
@@ -91,8 +91,8 @@ test("a replay is previewed, started, followed and cancelled", async () => {
     },
   ]);
   expect(replay.getByRole("progressbar", { name: "Evaluated so far" })).toHaveAttribute("value", "0.25");
-  expect(replay.queryByRole("button", { name: "Start" })).toBeNull();
-  await user.click(replay.getByRole("button", { name: "Cancel the replay" }));
+  expect(replay.queryByRole("button", { name: "Start replay" })).toBeNull();
+  await user.click(replay.getByRole("button", { name: "Cancel replay" }));
   expect(await replay.findByText(/^Cancelled:/)).toBeVisible();
   expect(replay.getByText(/cancelled by ada@example\.com/)).toBeVisible();
 });
@@ -107,12 +107,12 @@ test("another range needs another preview, and a refusal is shown", async () => 
   const replay = await section();
   fireEvent.change(await replay.findByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
-  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
-  await waitFor(() => expect(replay.getByRole("button", { name: "Start" })).toBeEnabled());
-  await user.click(replay.getByRole("button", { name: "Start" }));
+  await user.click(replay.getByRole("button", { name: "Preview replay" }));
+  await waitFor(() => expect(replay.getByRole("button", { name: "Start replay" })).toBeEnabled());
+  await user.click(replay.getByRole("button", { name: "Start replay" }));
   expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is running/i);
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-22T00:00" } });
-  expect(replay.getByRole("button", { name: "Start" })).toBeDisabled();
+  expect(replay.getByRole("button", { name: "Start replay" })).toBeDisabled();
 });
 
 test("the reason why a replay was stopped is shown", async () => {
@@ -135,13 +135,13 @@ test("ranges and figures", () => {
   expect(evaluated(aReplay({ state: "DONE" }))).toBe(1);
   const previewed = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
   expect(replayWords(previewed, "DIGEST", 2)).toMatch(
-    /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only exchanges that started since/,
+    /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent when it ends\. Only exchanges that started since/,
   );
   const many = { existing: 3, preview: { ...noPreview, alerts: 5003 } };
-  expect(replayWords(many, "DIGEST", 1)).toContain(" 1 digest will be sent at its end.");
-  expect(replayWords({ ...many, existing: 2 }, "DIGEST", 2)).toContain("Up to 4 digests will be sent at its end.");
+  expect(replayWords(many, "DIGEST", 1)).toContain(" 1 digest will be sent when it ends.");
+  expect(replayWords({ ...many, existing: 2 }, "DIGEST", 2)).toContain("Up to 4 digests will be sent when it ends.");
   expect(replayWords({ ...many, existing: 5003 }, "DIGEST", 2)).toContain("0 digests");
-  expect(replayWords(previewed, "NONE", 2)).toContain("No messages are sent, except for");
+  expect(replayWords(previewed, "NONE", 2)).toContain("No messages are sent, except about");
   expect(replayWords(previewed, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");
   expect(replayWords(previewed, "EACH", undefined)).toContain("to the webhooks that the routing policy chooses.");
 });

@@ -59,13 +59,13 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   const asked = JSON.stringify([rule.version, range]);
   const preview = useMutation({
     mutationFn: async () => {
-      if (!range) throw new Error("Enter a start, and an end that is later.");
+      if (!range) throw new Error("Enter a start and a later end.");
       return { asked, answer: await previewReplay(rule.id, range) };
     },
   });
   const start = useMutation({
     mutationFn: () => startReplay(rule.id, range ?? { from, to }, messages),
-    onSuccess: () => toast("The replay is running.", "done"),
+    onSuccess: () => toast("The replay was started.", "done"),
     onSettled: () => cache.invalidateQueries({ queryKey: [...ruleKeys.all, rule.id] }),
   });
   // The answer about another range says nothing about this one.
@@ -79,11 +79,11 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   return (
     <form className={styles.ask} onSubmit={submit}>
       <p className={form.hint}>
-        Raises an alert for each exchange of a time range that matches the rule as it is now and has no alert yet.
+        Raises an alert for each exchange in a time range that matches the current rule and has no alert yet.
         {floor && (
           <>
             {" "}
-            Not before <When at={floor} stop />, because retention may have deleted older alerts.
+            The range cannot start before <When at={floor} stop />, because retention may have deleted older alerts.
           </>
         )}
       </p>
@@ -111,10 +111,10 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
       )}
       <div className={form.actions}>
         <Button type="submit" disabled={!range || preview.isPending}>
-          Preview the replay
+          Preview replay
         </Button>
         <Button look="primary" disabled={!answer || start.isPending} onClick={() => start.mutate()}>
-          Start
+          Start replay
         </Button>
       </div>
     </form>
@@ -146,7 +146,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
       </div>
       {running && mayCancel && (
         <Button disabled={cancel.isPending} onClick={() => cancel.mutate()}>
-          Cancel the replay
+          Cancel replay
         </Button>
       )}
     </li>

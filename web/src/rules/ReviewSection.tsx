@@ -58,7 +58,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
       <div className={form.actions}>
         <Button disabled={silent || test.isPending} onClick={() => test.mutate()}>
           <IconPending size={15} aria-hidden="true" />
-          Send a test message
+          Send test message
         </Button>
         <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
           <IconCopy size={15} aria-hidden="true" />

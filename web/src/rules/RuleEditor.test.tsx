@@ -9,14 +9,14 @@ const { server } = startWorld();
 
 test("what is plainly wrong is said in the API's words, without asking it", async () => {
   const { user } = open("/rules/new");
-  await user.click(await screen.findByRole("button", { name: "Create the rule" }));
+  await user.click(await screen.findByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("Must not be empty"));
   expect(screen.getByLabelText("Name")).toHaveFocus();
 });
 
 test.each([
   [true, "“Failed orders” was created."],
-  [false, "“Failed orders” was created, disabled."],
+  [false, "“Failed orders” was created, but is disabled."],
 ])("a rule that is made and enabled (%s) is summarized", async (enabled, said) => {
   server.use(
     http.post(api("/rules"), async ({ request }) =>
@@ -26,7 +26,7 @@ test.each([
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Failed orders");
   if (!enabled) await user.click(screen.getByLabelText(/^Enabled/));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   expect(await screen.findByText(said)).toBeVisible();
 });
 
@@ -45,7 +45,7 @@ test("a refused rule shows the API's words beside the fields", async () => {
   );
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("There is such a name."));
   expect(screen.getByText("At most 200 characters.")).toBeVisible();
   expect(screen.getByRole("alert")).toHaveTextContent("perExchangeLingerSeconds: Unknown field");
@@ -80,7 +80,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   expect(screen.getByLabelText("Window")).toHaveValue(1.5);
   await user.selectOptions(screen.getByLabelText("Unit of Window"), "s");
   expect(screen.getByLabelText("Window")).toHaveValue(5400);
-  await user.selectOptions(screen.getByLabelText("Count"), "Per application");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Application");
   await user.clear(screen.getByLabelText("Remind every"));
   await user.type(screen.getByLabelText("Remind every"), "30");
   await user.click(await screen.findByLabelText("#ops"));
@@ -102,7 +102,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
     reNotifyMinutes: 30,
     notifyOnResolve: true,
   };
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toMatchObject(counting));
 });
 
@@ -112,7 +112,7 @@ test("a counting rule without its numbers is not sent", async () => {
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   await user.clear(screen.getByLabelText("Threshold"));
   await user.clear(screen.getByLabelText("Window"));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(screen.getByLabelText("Threshold")).toHaveAccessibleDescription(/Must be at least 1/));
   expect(screen.getByLabelText("Window")).toHaveAccessibleDescription(/Must be from 10 to 86400/);
   expect(screen.getByLabelText("Window")).toBeInvalid();
@@ -130,19 +130,19 @@ test("a count for each value of an attribute names the attribute", async () => {
   await user.type(await screen.findByLabelText("Name"), "Customers");
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   expect(screen.queryByRole("combobox", { name: "Attribute" })).toBeNull();
-  await user.selectOptions(screen.getByLabelText("Count"), "Per value of an attribute");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.selectOptions(screen.getByLabelText("Group by"), "Attribute value");
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() =>
     expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription(/Name the attribute/),
   );
   expect(sent).toHaveLength(0);
   await user.type(screen.getByRole("combobox", { name: "Attribute" }), "customer");
   expect(screen.getByText(/within 10 min with one value of customer, /)).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({ groupBy: "ATTRIBUTE", groupByAttribute: "customer" });
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).not.toHaveProperty("groupByAttribute");
 });
@@ -160,12 +160,12 @@ test("a share and a percentile are sent with their own numbers", async () => {
   await user.click(screen.getByRole("radio", { name: "A share of exchanges" }));
   await user.clear(screen.getByLabelText("Share"));
   await user.type(screen.getByLabelText("Share"), "12.5");
-  await user.clear(screen.getByLabelText("Of at least"));
-  await user.type(screen.getByLabelText("Of at least"), "50");
+  await user.clear(screen.getByLabelText("Minimum volume"));
+  await user.type(screen.getByLabelText("Minimum volume"), "50");
   expect(
     screen.getByText(/^Whenever at least 12.5 % of exchanges fail within 10 min with at least 50 exchanges/),
   ).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({ fireMode: "RATIO_IN_WINDOW", percent: 12.5, minVolume: 50, windowSeconds: 600 });
   expect(sent[0]).not.toHaveProperty("threshold");
@@ -174,7 +174,7 @@ test("a share and a percentile are sent with their own numbers", async () => {
   expect(
     screen.getByText(/^Whenever the p95 duration of exchanges that end is 2 s or more within 10 min/),
   ).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).toMatchObject({
     ...{ fireMode: "DURATION_IN_WINDOW", percentile: 95, durationMs: 2000, minVolume: 50 },
@@ -192,7 +192,7 @@ test("what resolves alerts is sent as it is chosen", async () => {
   );
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Refused orders");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).not.toHaveProperty("resolution");
   expect(sent[0]).not.toHaveProperty("notifyOnResolve");
@@ -200,14 +200,14 @@ test("what resolves alerts is sent as it is chosen", async () => {
   expect(screen.getByText(/the alert resolves after 7 d\.$/)).toBeVisible();
   await user.selectOptions(screen.getByLabelText("Resolve when this completes"), "Same route and attribute");
   await user.clear(screen.getByLabelText("Resolve after"));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() =>
     expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription("Must not be empty"),
   );
   expect(sent).toHaveLength(1);
   await user.type(screen.getByRole("combobox", { name: "Attribute" }), "orderId");
   await user.click(screen.getByLabelText(/^Send a message when an alert resolves/));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).toMatchObject({ resolution: { evidence: "ATTRIBUTE", attribute: "orderId" }, notifyOnResolve: true });
   expect(sent[1]).not.toHaveProperty("resolution.afterSeconds");
@@ -224,9 +224,9 @@ test("an absence is sent with what is expected and when", async () => {
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Silent routes");
   await user.click(screen.getByRole("radio", { name: "Missing exchanges" }));
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
-  expect(screen.queryByRole("option", { name: "Per error type" })).toBeNull();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
+  expect(screen.queryByRole("option", { name: "Error type" })).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({
     ...{ fireMode: "ABSENT_IN_WINDOW", threshold: 5, groupBy: "ROUTE", learnDays: 7 },
@@ -234,16 +234,16 @@ test("an absence is sent with what is expected and when", async () => {
   });
   expect(sent[0]).not.toHaveProperty("calendar");
   await user.click(screen.getByRole("radio", { name: "A fixed list" }));
-  await user.click(screen.getByLabelText("Expect exchanges only at certain hours"));
+  await user.click(screen.getByLabelText("Expect exchanges only during certain hours"));
   await user.click(screen.getByLabelText("Mon"));
   await user.clear(screen.getByLabelText("Time zone"));
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() =>
     expect(screen.getByLabelText("Time zone")).toHaveAccessibleDescription(/Must be a time zone such as Europe/),
   );
   await user.type(screen.getByLabelText("Time zone"), "Europe/Berlin");
   await user.type(screen.getByLabelText("List of routes"), "order-to-erp{Enter}");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).toMatchObject({
     expected: ["order-to-erp"],
@@ -268,7 +268,7 @@ test("a rule is read back in words and sent as the API wants it", async () => {
   await user.type(screen.getByLabelText("Applications", { selector: "input" }), "orders{Enter}");
   await user.click(await screen.findByLabelText("#ops"));
   expect(screen.getByText("Whenever an exchange of orders fails, notify #ops once.")).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(router.state.location.href).toBe("/rules#r1"));
   expect(sent).toEqual({
     name: "Orders",
@@ -294,12 +294,12 @@ test("suggestions do not open over the error of their field when the form is ref
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByText("Missing exchanges"));
-  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  await user.selectOptions(screen.getByLabelText("Group by"), "Route");
   await user.click(screen.getByText("A fixed list"));
   const list = screen.getByLabelText("List of routes", { selector: "input" });
   await user.click(list);
   expect(await screen.findByRole("option", { name: /order-intake/ })).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(list).toHaveFocus());
   await waitFor(() => expect(screen.queryByRole("option", { name: /order-intake/ })).toBeNull());
   await user.keyboard("o");
@@ -336,22 +336,22 @@ test("every part of the filter is sent, and errors are shown beside it", async (
   );
   expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));
-  await user.type(screen.getByLabelText("Shortest duration"), "2");
-  await user.type(screen.getByLabelText("Longest duration"), "1");
-  expect(screen.getByLabelText("Longest duration")).toHaveAccessibleDescription(
+  await user.type(screen.getByLabelText("Minimum duration"), "2");
+  await user.type(screen.getByLabelText("Maximum duration"), "1");
+  expect(screen.getByLabelText("Maximum duration")).toHaveAccessibleDescription(
     "Must not be below the minimum duration, because no exchange could match",
   );
-  await user.clear(screen.getByLabelText("Longest duration"));
-  await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+  await user.clear(screen.getByLabelText("Maximum duration"));
+  await user.click(screen.getByRole("button", { name: "Add attribute" }));
   await waitFor(() => expect(screen.getByRole("combobox", { name: "Key 1" })).toHaveFocus());
   await user.keyboard("customer");
   await user.type(screen.getByLabelText("Value 1"), "ACME");
-  await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+  await user.click(screen.getByRole("button", { name: "Add attribute" }));
   await user.type(screen.getByRole("combobox", { name: "Key 2" }), "order");
   await user.selectOptions(screen.getByLabelText("Comparison 2"), "exists");
   expect(screen.queryByLabelText("Value 2")).toBeNull();
   await user.type(screen.getByLabelText("Teams", { selector: "input" }), "integration{Enter}");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toBeDefined());
   expect(sent).toMatchObject({
     filter: {
@@ -386,22 +386,22 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
     await user.type(screen.getByLabelText(label, { selector: "input" }), `${text}{Enter}`);
   }
   const attribute = async (at: number, key: string, comparison: string) => {
-    await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+    await user.click(screen.getByRole("button", { name: "Add attribute" }));
     await user.type(screen.getByRole("combobox", { name: `Key ${at}` }), key);
     await user.selectOptions(screen.getByLabelText(`Comparison ${at}`), comparison);
   };
   await attribute(1, "customer", "does not equal");
   await user.type(screen.getByLabelText("Value 1"), "ACME");
-  expect(screen.getByText(/also holds where the attribute is missing/)).toBeVisible();
+  expect(screen.getByText(/also matches exchanges without the attribute/)).toBeVisible();
   await attribute(2, "region", "is one of");
   await user.type(screen.getByLabelText("Values 2"), "eu{Enter}us{Enter}");
   await attribute(3, "amount", "≥");
   await user.type(screen.getByLabelText("Value 3"), "many");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   expect(screen.getByLabelText("Value 3")).toHaveAccessibleDescription(/Must be a decimal number/);
   await user.clear(screen.getByLabelText("Value 3"));
   await user.type(screen.getByLabelText("Value 3"), "99.5");
-  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toBeDefined());
   expect(sent).toMatchObject({
     scope: { notRoutes: ["health-*"] },

@@ -80,7 +80,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
     proposed: proposal?.values,
     onCreated: (saved) => {
       leaving.current = true;
-      const does = saved.enabled ? "was created" : "was created, disabled";
+      const does = saved.enabled ? "was created" : "was created, but is disabled";
       toast(`“${saved.name}” ${does}. ${warned(saved)}`.trim(), "done");
       void navigate({ to: "/rules", hash: saved.id });
     },
@@ -112,7 +112,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
   ];
   const editor = useEditor(edit, complaints);
 
-  const action = rule ? "Save the rule" : "Create the rule";
+  const action = rule ? "Save rule" : "Create rule";
   const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   const bindable = { ...form.values, webhookIds: bindings.map(({ id }) => id) };
   const said = sentence(definition(form.values), recipientNames(bindable, nameOf));
@@ -127,7 +127,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
               {rule?.unreadable && (
                 <p className={formStyles.note} role="alert">
                   The stored definition cannot be read ({rule.unreadable}). The parts that cannot be read are empty
-                  below. Saving replaces the definition, and the rule then applies to exchanges that end from then on.
+                  below. Saving replaces the definition, and the rule then applies to exchanges that end after that.
                 </p>
               )}
               {!mayWrite && (
@@ -211,7 +211,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
         keep="Save as draft"
         onLeave={() => edit.restart(rule)}
       >
-        Your changes to “{form.values.name || "the new rule"}” are not saved.
+        Your changes to “{form.values.name || "the new rule"}” have not been saved.
       </LeaveGuard>
       {edit.theirs && (
         <ConflictDialog

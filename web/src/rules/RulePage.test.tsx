@@ -42,7 +42,7 @@ test("a rule's page tells what it does, how it is doing, and who changed it; edi
   world.alerts = [anAlert(60)];
   const { user, router } = open(address);
   expect(await screen.findByText(/^Whenever an exchange of orders fails/)).toBeVisible();
-  expect(await screen.findByRole("img", { name: /^7 alerts, by quarter of an hour/ })).toBeInTheDocument();
+  expect(await screen.findByRole("img", { name: /^7 alerts, per 15 minutes/ })).toBeInTheDocument();
   const alerts = within(screen.getByRole("region", { name: "Open alerts" }));
   expect(await alerts.findByRole("link", { name: /order-to-erp/ })).toBeVisible();
   expect(await screen.findByText("The rule has no webhooks.")).toBeVisible();
@@ -70,7 +70,7 @@ test("a rule's page shows whom it belongs to, and what to do", async () => {
 
 test("an arrow key tells the values of the chart one by one", async () => {
   const { user } = open(address);
-  const chart = await screen.findByRole("img", { name: /by quarter of an hour/ });
+  const chart = await screen.findByRole("img", { name: /per 15 minutes/ });
   chart.focus();
   await user.keyboard("{Home}");
   expect(chart.closest("figure")).toHaveTextContent(/· 0$/);

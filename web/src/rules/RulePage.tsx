@@ -75,7 +75,7 @@ function Actions({ rule }: { rule: Rule }) {
         params={{ ruleId: rule.id }}
         className={buttonClass(mayEdit ? "primary" : "plain")}
       >
-        {mayEdit ? (drafted(rule.id) ? "Continue editing" : "Edit") : "Show the definition"}
+        {mayEdit ? (drafted(rule.id) ? "Continue editing" : "Edit") : "Show definition"}
       </Link>
     </>
   );
@@ -129,7 +129,7 @@ function Day({ rule }: { rule: Rule }) {
     <Section title="Alerts in the last 24 hours" inset>
       {day.data ? (
         <Chart
-          title={`${day.data.complete ? "" : "More than "}${alertsWord(sum(day.data.buckets))}, by quarter of an hour`}
+          title={`${day.data.complete ? "" : "More than "}${alertsWord(sum(day.data.buckets))}, per 15 minutes`}
           bars
           from={day.data.from}
           stepSeconds={day.data.bucketSeconds}
@@ -152,7 +152,7 @@ function Alerts({ rule }: { rule: Rule }) {
       title="Open alerts"
       more={
         <Link to="/inbox" search={{ rule: [rule.id] }}>
-          Show in the inbox
+          Show in inbox
         </Link>
       }
     >
@@ -253,7 +253,7 @@ function Definition({ rule, webhooks }: { rule: Rule; webhooks: readonly string[
       </Field>
       <Field name="Evaluated">at least every {period(rule.intervalSeconds ?? 1)}</Field>
       {rule.fireMode === "PER_EXCHANGE" && (
-        <Field name="Looks back">{rule.lookBackSeconds ? period(rule.lookBackSeconds) : "not at all"}</Field>
+        <Field name="Look-back">{rule.lookBackSeconds ? period(rule.lookBackSeconds) : "off"}</Field>
       )}
       {rule.titleTemplate && (
         <Field name="Title">
@@ -288,7 +288,7 @@ function History({ rule }: { rule: Rule }) {
           {changes.map((change) => (
             <li key={change.id}>
               <div>
-                <b>{change.actor || "Somebody"}</b> {deedOf(change)}{" "}
+                <b>{change.actor || "Someone"}</b> {deedOf(change)}{" "}
                 <span className={overview.quiet}>
                   <When at={change.at} stop />
                 </span>

@@ -53,7 +53,7 @@ export function RulesPage() {
           {mayWrite && (
             <Link to="/rules/new" className={buttonClass("primary")}>
               <IconPlus size={16} aria-hidden="true" />
-              {drafted(undefined) ? "Continue the new rule" : "New rule"}
+              {drafted(undefined) ? "Continue new rule" : "New rule"}
             </Link>
           )}
         </>
@@ -68,7 +68,7 @@ export function RulesPage() {
           <p>A rule defines which exchanges raise an alert, and where messages go.</p>
           {mayWrite ? (
             <Link to="/rules/new" className={buttonClass("primary")}>
-              Create the first rule
+              Create your first rule
             </Link>
           ) : (
             <p>Editors can create rules.</p>
@@ -152,7 +152,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
       </div>
       {shown.length === 0 && (
         <Empty icon={IconSearch} title="No matching rules">
-          <Button onClick={() => go({})}>Clear the search</Button>
+          <Button onClick={() => go({})}>Clear search</Button>
         </Empty>
       )}
       {shown.length > 0 && (
@@ -305,7 +305,7 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
   if (!group) {
     return (
       <span className={table.quiet}>
-        none<span className={table.word}> open</span>
+        None<span className={table.word}> open</span>
       </span>
     );
   }
@@ -323,14 +323,14 @@ function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
   return (
     <RemoveDialog
       title={`Delete “${rule.name}”?`}
-      action="Delete the rule"
+      action="Delete rule"
       remove={() => deleteRule(rule.id)}
       done={`“${rule.name}” was deleted.`}
       stale={ruleKeys.all}
       onClose={onClose}
     >
-      It raises no more alerts. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the
-      rule for a while, disable it.
+      It raises no more alerts. Its open alerts stay open until someone resolves them. This cannot be undone; to stop
+      the rule for a while, disable it instead.
     </RemoveDialog>
   );
 }

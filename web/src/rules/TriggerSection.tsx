@@ -59,7 +59,7 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
             {form.values.resolution ? (
               <li>These settings also apply to alerts that are already open.</li>
             ) : (
-              <li>The alert stays open until somebody resolves it.</li>
+              <li>The alert stays open until someone resolves it.</li>
             )}
           </ul>
         </>
@@ -73,7 +73,7 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
         />
         {!counts && (
           <Amount
-            label="Look back"
+            label="Look-back"
             description="How long to look for exchanges that arrive late; 0 turns it off, at most 7 d."
             units={[second, minute, hour, day]}
             {...amount(editor, "lookBackSeconds")}
@@ -114,8 +114,8 @@ function Advanced({ open, children }: { open: boolean; children: ReactNode }) {
 function Measure({ editor }: { editor: Editor }) {
   const volume = (
     <Amount
-      label="Of at least"
-      description="With fewer exchanges in the window, nothing fires."
+      label="Minimum volume"
+      description="With fewer exchanges in the window, no alert fires."
       units={[{ size: 1, word: "exchanges" }]}
       {...amount(editor, "minVolume")}
     />
@@ -139,8 +139,8 @@ function Measure({ editor }: { editor: Editor }) {
         <>
           <Percentiles editor={editor} />
           <Amount
-            label="At least"
-            description="The duration that the percentile must reach."
+            label="Duration threshold"
+            description="The percentile must reach this duration."
             units={[millisecond, secondOfMs, minuteOfMs]}
             {...amount(editor, "durationMs")}
           />
@@ -210,15 +210,15 @@ function Counting({ editor }: { editor: Editor }) {
           />
         )}
         <Select
-          label="Count"
-          description="Each group has an alert of its own."
+          label="Group by"
+          description="Exchanges are counted per group; each group has its own alert."
           options={absent ? groups.filter(({ value }) => value !== "ERROR_TYPE") : groups}
           {...bound(editor, "groupBy")}
         />
         {editor.form.values.groupBy === "ATTRIBUTE" && <AttributeKey editor={editor} />}
         <Amount
           label="For"
-          description={`How long the threshold must be ${absent ? "missed" : "exceeded"} before the alert fires; 0 means immediately.`}
+          description="How long the condition must hold before the alert fires; 0 means immediately."
           units={[second, minute, hour]}
           {...amount(editor, "forDurationSeconds")}
         />
@@ -242,11 +242,13 @@ function Counting({ editor }: { editor: Editor }) {
       <ul className={styles.reasons}>
         <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
-          <li>The share is of all exchanges in the scope, completed and failed, whatever the filter says.</li>
+          <li>
+            The share is calculated from all exchanges in the scope, completed and failed, regardless of the filter.
+          </li>
         )}
         {absent && (
           <li>
-            The alert is delayed by as much as exchanges have arrived late in the last hour. While ClickHouse cannot be
+            If exchanges arrived late in the last hour, the alert is delayed by as much. While ClickHouse cannot be
             read, no exchange counts as missing.
           </li>
         )}

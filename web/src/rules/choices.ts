@@ -12,12 +12,12 @@ export const modes: { value: FireMode; label: string }[] = [
 
 /** Groups by the words of the form. */
 export const groups: { value: GroupBy | ""; label: string }[] = [
-  { value: "", label: "All together" },
-  { value: "ROUTE", label: "Per route" },
-  { value: "APPLICATION", label: "Per application" },
-  { value: "ENVIRONMENT", label: "Per environment" },
-  { value: "ERROR_TYPE", label: "Per error type" },
-  { value: "ATTRIBUTE", label: "Per value of an attribute" },
+  { value: "", label: "None" },
+  { value: "ROUTE", label: "Route" },
+  { value: "APPLICATION", label: "Application" },
+  { value: "ENVIRONMENT", label: "Environment" },
+  { value: "ERROR_TYPE", label: "Error type" },
+  { value: "ATTRIBUTE", label: "Attribute value" },
 ];
 
 export const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({

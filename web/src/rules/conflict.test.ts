@@ -44,7 +44,7 @@ test("what does not apply to the fire mode of a side is absent there", () => {
     ["Threshold", "–", "5"],
     ["Window", "–", "10 min"],
     ["Message on resolve", "–", "yes"],
-    ["Look back", "1 h", "–"],
+    ["Look-back", "1 h", "–"],
   ]);
 });
 
@@ -72,9 +72,9 @@ test("choices, targets and recipients are described in the words of the form", (
   );
   expect(found.map(({ label, theirs: saved, mine: own }) => [label, saved, own])).toEqual([
     ["Exchanges that", "failed, completed", "failed"],
-    ["Shortest duration", "2,500 ms", "–"],
-    ["Of at least", "1,500 exchanges", "20 exchanges"],
-    ["Count", "Per error type", "All together"],
+    ["Minimum duration", "2,500 ms", "–"],
+    ["Minimum volume", "1,500 exchanges", "20 exchanges"],
+    ["Group by", "Error type", "None"],
     ["Targets", "–", "ada, team integration, role editor"],
     ["Who is notified", "These webhooks", "The routing policy"],
   ]);

@@ -42,8 +42,8 @@ const parts: Record<string, string> = {
   errorMessageNotContains: "excluded text in the error message",
   errorMessageMatches: "expression for the error message",
   errorMessageNotMatches: "excluded expression for the error message",
-  minDurationMs: "shortest duration",
-  maxDurationMs: "longest duration",
+  minDurationMs: "minimum duration",
+  maxDurationMs: "maximum duration",
 };
 
 /** A part of a condition in words: `scope.notRoutes` is "excluded route", `filter.attributes[1]` "attribute 2". */

@@ -30,7 +30,7 @@ test("fields are shown by the names of the page, lists by what was added and rem
     }),
   );
   expect(lines).toEqual([
-    { label: "Look back", was: "1 h", is: "1 min" },
+    { label: "Look-back", was: "1 h", is: "1 min" },
     { label: "Applications", added: "billing" },
     { label: "Severity", was: "Info", is: "Critical" },
   ]);
@@ -67,7 +67,7 @@ test("what is stored together is shown as the fields of the page", () => {
   expect(lines).toEqual([
     { label: "Hours", is: "Mon from 08:00 to 18:00 (UTC)" },
     { label: "Expected", added: "a" },
-    { label: "Attribute counted by", is: "customer" },
+    { label: "Attribute to group by", is: "customer" },
     { label: "Labels", added: "area=logistics and tier=2" },
     { label: "Note", was: "Call Kim." },
     { label: "Owner", is: "Orders" },

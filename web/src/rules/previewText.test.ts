@@ -37,27 +37,29 @@ const preview: RulePreview = {
 const now = new Date("2026-11-21T14:00:00Z").getTime();
 
 test("what would have happened is one sentence, and one for each webhook", () => {
-  expect(summary(preview)).toBe("In the last 24 h this would have raised 412 alerts: 1,236 messages.");
+  expect(summary(preview)).toBe("In the last 24 h, this would have raised 412 alerts: 1,236 messages.");
   expect(loads(preview).map(({ text, exceeds }) => [text, exceeds])).toEqual([
     ["#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited.", true],
     ["desk: 824 messages, at most 188 a minute.", false],
   ]);
   expect(shortfall(preview, now)).toBe("");
   expect(chartWords(preview, now)).toMatch(
-    /^Alerts over time: the most, 400, between \d+ Nov \d\d:\d\d and \d+ Nov \d\d:\d\d\.$/,
+    /^Alerts over time: peak of 400 between \d+ Nov \d\d:\d\d and \d+ Nov \d\d:\d\d\.$/,
   );
 });
 
 test("nothing, one, and too many are described as such", () => {
   const none = { ...preview, alerts: 0, buckets: [0, 0], webhooks: [] };
-  expect(summary({ ...none, from: "2026-11-21T13:00:00Z" })).toBe("In the last hour this would have raised no alert.");
+  expect(summary({ ...none, from: "2026-11-21T13:00:00Z" })).toBe(
+    "In the last hour, this would have raised no alerts.",
+  );
   expect(chartWords(none, now)).toBe("Alerts over time: none.");
   expect(summary({ ...preview, alerts: 1, webhooks: [], from: "2026-11-14T14:00:00Z" })).toBe(
-    "In the last 7 days this would have raised 1 alert.",
+    "In the last 7 days, this would have raised 1 alert.",
   );
   const cut = { ...preview, truncated: true };
   expect(summary(cut)).toContain("at least 412 alerts");
-  expect(shortfall(cut, now)).toContain("after 50,000 it is complete only from");
+  expect(shortfall(cut, now)).toContain("after 50,000 exchanges. It is complete only from");
 });
 
 test("times say which day they are of, but for those of today", () => {

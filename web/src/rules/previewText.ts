@@ -10,13 +10,13 @@ export const spans = [
 
 const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
 
-/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." It is about the time in the answer. */
+/** "In the last 24 h, this would have raised 412 alerts: 1,236 messages." It is about the time in the answer. */
 export function summary({ alerts, truncated, webhooks, from, to }: RulePreview): string {
   const hours = Math.round((Date.parse(to) - Date.parse(from)) / 3_600_000);
   const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
-  const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${counted(alerts, "alert")}`;
+  const raised = alerts === 0 ? "no alerts" : `${truncated ? "at least " : ""}${counted(alerts, "alert")}`;
   const sent = alerts > 0 && webhooks.length > 0 ? `: ${counted(messages, "message")}` : "";
-  return `In the last ${spanLabel(hours)} this would have raised ${raised}${sent}.`;
+  return `In the last ${spanLabel(hours)}, this would have raised ${raised}${sent}.`;
 }
 
 /** For each webhook that would have got something: "#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited." */
@@ -50,7 +50,7 @@ export function volumeWarning({ alerts, from, to }: RulePreview): string {
 export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
   const from = secondTime(coveredFrom, now);
-  return `There are more exchanges than a preview reads: after ${number(scanned)} it is complete only from ${from} on.`;
+  return `The preview stopped after ${counted(scanned, "exchange")}. It is complete only from ${from} on.`;
 }
 
 /** The text of a chart of the buckets, for people who do not see it. */
@@ -59,5 +59,5 @@ export function chartWords({ buckets, from, bucketSeconds }: RulePreview, now: n
   if (most === 0) return "Alerts over time: none.";
   const at = (index: number) => new Date(new Date(from).getTime() + index * bucketSeconds * 1000).toISOString();
   const peak = buckets.indexOf(most);
-  return `Alerts over time: the most, ${number(most)}, between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
+  return `Alerts over time: peak of ${number(most)} between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
 }

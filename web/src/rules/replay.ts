@@ -34,10 +34,10 @@ export function replayWords(
   const raised = preview.alerts - existing;
   const routed = webhooks === undefined;
   const sent = {
-    NONE: "No messages are sent, except for exchanges that the rule may still raise by itself.",
+    NONE: "No messages are sent, except about exchanges for which the rule itself may still raise an alert.",
     DIGEST: routed
-      ? "Digests will be sent at its end, to the webhooks that the routing policy chooses."
-      : `${digestsWord(raised, webhooks)} will be sent at its end.`,
+      ? "When it ends, digests will be sent to the webhooks that the routing policy chooses."
+      : `${digestsWord(raised, webhooks)} will be sent when it ends.`,
     EACH: routed
       ? "Each alert will be sent to the webhooks that the routing policy chooses."
       : `${messagesWord(raised * webhooks)} will be sent.`,

@@ -156,7 +156,11 @@ function Editor({ initial, silence, who }: EditorProps) {
         <div className={styles.scroll}>
           <Form problems={save.problems} refusals={save.refusals} onSubmit={submit}>
             <LeaveGuard dirty={() => isDirty && !done.current}>
-              <p>{silence ? `Your changes to “${silence.name}” are not saved.` : "The silence is not created yet."}</p>
+              <p>
+                {silence
+                  ? `Your changes to “${silence.name}” have not been saved.`
+                  : "The silence has not been created."}
+              </p>
             </LeaveGuard>
             {silence && <Standing silence={silence} over={over} />}
             <fieldset disabled={!may} className={formStyles.sections}>
@@ -165,7 +169,7 @@ function Editor({ initial, silence, who }: EditorProps) {
             <div className={formStyles.actions}>
               {may && (
                 <Button type="submit" look="primary" disabled={save.busy}>
-                  {silence ? "Save the silence" : "Create the silence"}
+                  {silence ? "Save silence" : "Create silence"}
                 </Button>
               )}
               <Link to="/silences" className={buttonClass()}>

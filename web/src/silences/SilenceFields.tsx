@@ -71,7 +71,7 @@ function WhenSection({ form, begun }: OfForm & { begun: boolean }) {
       </Input.Wrapper>
       {recurs && <Windows form={form} />}
       {!recurs && (
-        <fieldset className={styles.quick} aria-label="Length">
+        <fieldset className={styles.quick} aria-label="Duration">
           <span className={styles.sub}>From now, for</span>
           {lengths.map(([hours, label]) => (
             <Button

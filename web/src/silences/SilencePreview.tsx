@@ -41,7 +41,7 @@ export function Preview({ values }: { values: Values }) {
         )}
       </div>
       {sound && data && !error && !isPlaceholderData && request.recurrence && data.windows.length === 0 && (
-        <p className={styles.sub}>No window begins before the silence ends.</p>
+        <p className={styles.sub}>No window starts before the silence ends.</p>
       )}
       {sound && data && !error && <Newest preview={data} recurs={request.recurrence !== undefined} />}
     </div>
@@ -61,7 +61,7 @@ function Suppressed({ preview, recurs }: { preview: SilencePreview; recurs: bool
         {recurs && ` At any hour, it would match ${counted(matchedAlerts, "alert")}.`}
       </p>
       <p className={styles.sub}>
-        Only messages about new alerts are counted, not reminders, escalations and later events.
+        Only messages about new alerts are counted, not reminders, escalations or later events.
       </p>
     </>
   );

@@ -75,7 +75,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
         </p>
         {mayCreate ? (
           <Link to="/silences/new" className={buttonClass("primary")}>
-            Create a silence
+            Create silence
           </Link>
         ) : (
           <p>Operators can create silences.</p>
@@ -102,7 +102,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
       {ending && (
         <RemoveDialog
           title={`End “${ending.name}”?`}
-          action="End the silence"
+          action="End silence"
           remove={() => endSilence(ending.id)}
           done={`“${ending.name}” has ended.`}
           stale={silenceKeys.all}

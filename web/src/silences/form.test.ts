@@ -99,7 +99,7 @@ test("that of a window alert is about its group", () => {
 test("a silence is described in words", () => {
   expect(matchWords(stored.match, () => "Orders failed")).toBe(
     "rule Orders failed · severity critical · label team = a · application orders · route not probe · status FAILED · " +
-      "error Timeout · message without “retry” · at least 100 ms · " +
+      "error Timeout · message does not contain “retry” · at least 100 ms · " +
       'attribute {"key":"customer","op":"AT_LEAST","not":true,"value":"2"}',
   );
   expect(stored.recurrence && recurrenceWords(stored.recurrence)).toBe(

@@ -133,7 +133,8 @@ export function wrongLines(v: MatchValues): Record<string, string> {
   const wrong: Record<string, string> = {};
   for (const field of ["labels", "attributes"] as const) {
     const lines = parseConditions(v[field]).wrong;
-    if (lines.length > 0) wrong[field] = `Not a condition: ${lines.join("; ")}`;
+    if (lines.length > 0)
+      wrong[field] = `Write each line as a condition, such as team = orders. Cannot be read: ${lines.join("; ")}`;
   }
   return wrong;
 }
@@ -300,7 +301,7 @@ export function matchWords(match: AlertMatch, ruleName: (id: string) => string):
   some("error not", filter.notErrorTypes);
   some("message contains", filter.errorMessageContains ? [`“${filter.errorMessageContains}”`] : []);
   some(
-    "message without",
+    "message does not contain",
     filter.errorMessageNotContains?.map((one) => `“${one}”`),
   );
   some("message matches", filter.errorMessageMatches ? [filter.errorMessageMatches] : []);

@@ -29,7 +29,7 @@ export function Charts() {
         {...spans}
         title="Evaluation lag of the slowest partition"
         series={[seriesOf(steps, "Lag", "--accent", ({ lagSeconds }) => lagSeconds)]}
-        threshold={{ value: lateSeconds, name: "Late from" }}
+        threshold={{ value: lateSeconds, name: "Late after" }}
         least={10}
         say={span}
       />
@@ -44,7 +44,7 @@ export function Charts() {
         {...spans}
         title="Age of the oldest message to deliver"
         series={[seriesOf(steps, "Age", "--accent", ({ oldestSeconds }) => oldestSeconds)]}
-        threshold={{ value: waitsSeconds, name: "Late from" }}
+        threshold={{ value: waitsSeconds, name: "Late after" }}
         least={10}
         say={span}
       />

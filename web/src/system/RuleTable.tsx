@@ -14,7 +14,7 @@ import { useLastError } from "../ui/lastError";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
-import { number } from "../ui/words";
+import { number, sentenceCase } from "../ui/words";
 import { evaluatedUntil } from "./charts";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
@@ -96,7 +96,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         ) : lagSeconds === undefined ? (
           <Ran at={lastRunAt} />
         ) : (
-          <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
+          <span className={lagSeconds > lateSeconds ? table.warn : ""}>{sentenceCase(lag(lagSeconds))}</span>
         )}
       </td>
       <td>
@@ -120,10 +120,10 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
       <td>
         {lastRunAt ? (
           <>
-            ran <Ago at={lastRunAt} />
+            Ran <Ago at={lastRunAt} />
           </>
         ) : (
-          <span className={table.quiet}>never run</span>
+          <span className={table.quiet}>Never run</span>
         )}
       </td>
       <td>

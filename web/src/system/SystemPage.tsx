@@ -13,7 +13,7 @@ import overview from "../ui/overview.module.css";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag, span } from "../ui/time";
-import { counted, number } from "../ui/words";
+import { counted, number, sentenceCase } from "../ui/words";
 import { Health } from "../webhooks/Health";
 import { Charts } from "./Charts";
 import { slowestOf } from "./charts";
@@ -154,11 +154,11 @@ function Sources({ status: { dependencies, partitions = [] } }: { status: Status
         <tbody>
           <tr>
             <td className={table.name}>ClickHouse</td>
-            <td>{clickhouse.reachable ? "reachable" : <span className={table.bad}>cannot be reached</span>}</td>
+            <td>{clickhouse.reachable ? "Reachable" : <span className={table.bad}>Cannot be reached</span>}</td>
             <td data-label="Evaluated through">
               {slowest?.cursorAt ? <ClockTime at={slowest.cursorAt} stop /> : <span className={table.quiet}>–</span>}
             </td>
-            <td>{slowest?.lagSeconds === undefined ? "not evaluated yet" : lag(slowest.lagSeconds)}</td>
+            <td>{slowest?.lagSeconds === undefined ? "Not evaluated yet" : sentenceCase(lag(slowest.lagSeconds))}</td>
           </tr>
         </tbody>
       </table>
@@ -189,9 +189,9 @@ function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) 
               </td>
               <td>
                 {lagSeconds === undefined ? (
-                  <span className={table.quiet}>no rules evaluated</span>
+                  <span className={table.quiet}>No rules evaluated</span>
                 ) : (
-                  <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
+                  <span className={lagSeconds > lateSeconds ? table.warn : ""}>{sentenceCase(lag(lagSeconds))}</span>
                 )}
               </td>
               <td data-label="Evaluated through">
@@ -201,7 +201,7 @@ function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) 
                 {backfillFrom ? <ClockTime at={backfillFrom} stop /> : <span className={table.quiet}>–</span>}
               </td>
               <td data-label="Held by">
-                {owner ? <span className="mono">{owner}</span> : <span className={table.warn}>no replica</span>}
+                {owner ? <span className="mono">{owner}</span> : <span className={table.warn}>No replica</span>}
               </td>
             </tr>
           ))}

@@ -47,7 +47,7 @@ export function ConflictDialog<F extends string>({ what, found, note, onTake, on
       aria-labelledby={titleId}
       onCancel={onClose}
     >
-      <h2 id={titleId}>Somebody else has changed this {what}</h2>
+      <h2 id={titleId}>Someone else has changed this {what}</h2>
       <p className={dialogStyles.body}>
         {found.length > 0
           ? "Choose a version for each field. Nothing is saved until you save again."
@@ -57,10 +57,10 @@ export function ConflictDialog<F extends string>({ what, found, note, onTake, on
       {found.length > 0 && (
         <div className={styles.all}>
           <Button look="quiet" onClick={() => all("theirs")}>
-            All theirs
+            Use all theirs
           </Button>
           <Button look="quiet" onClick={() => all("mine")}>
-            All mine
+            Use all mine
           </Button>
         </div>
       )}
@@ -69,7 +69,7 @@ export function ConflictDialog<F extends string>({ what, found, note, onTake, on
           <fieldset key={conflict.field} className={styles.field}>
             <legend>
               {conflict.label}
-              {conflict.changedBy === "both" && <span className={styles.both}>both changed it</span>}
+              {conflict.changedBy === "both" && <span className={styles.both}>changed by both</span>}
             </legend>
             {(["theirs", "mine"] as const).map((side) => (
               <label key={side} className={styles.side}>
@@ -89,7 +89,7 @@ export function ConflictDialog<F extends string>({ what, found, note, onTake, on
       <div className={dialogStyles.actions}>
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" onClick={take}>
-          Use these
+          Use these versions
         </Button>
       </div>
     </dialog>

@@ -11,7 +11,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
   const toast = useToast();
   const copy = async () => {
     if (!(await copyText(text)))
-      return toast("This browser does not allow the page to copy. Select the text and copy it.", "failed");
+      return toast("This browser does not allow the page to copy. Select the text and copy it manually.", "failed");
     setDone(true);
     setTimeout(() => setDone(false), shownMs);
   };

@@ -98,7 +98,7 @@ export function FilterMenu({ name, choices, chosen, onChange, free = false, sear
               Exactly “{typed.trim()}”
             </Combobox.Option>
           )}
-          {shown.length === 0 && !offersTyped && <Combobox.Empty>Nothing found</Combobox.Empty>}
+          {shown.length === 0 && !offersTyped && <Combobox.Empty>No matches</Combobox.Empty>}
         </Combobox.Options>
       </Combobox.Dropdown>
     </Combobox>

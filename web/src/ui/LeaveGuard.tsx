@@ -30,7 +30,7 @@ export function LeaveGuard({ dirty, losable = dirty, whole = false, keep, onLeav
   return (
     <ConfirmDialog
       title="Leave without saving?"
-      action="Discard the changes"
+      action="Discard changes"
       busy={false}
       error={null}
       onConfirm={() => {

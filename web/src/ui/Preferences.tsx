@@ -32,8 +32,8 @@ export function Preferences() {
       <Select
         label="Clock"
         options={[
-          { value: "24", label: "24 hours" },
-          { value: "12", label: "12 hours" },
+          { value: "24", label: "24-hour" },
+          { value: "12", label: "12-hour" },
         ]}
         value={hours}
         onChange={dayHours.set}

@@ -9,7 +9,7 @@ export function SingleKeysSwitch() {
     <Checkbox
       size="xs"
       label="Single-key shortcuts"
-      description={`Letters and symbols alone are shortcuts. ${keyName("mod+k")}, Enter, Esc and the arrow keys always work.`}
+      description={`Single letters and symbols are shortcuts. ${keyName("mod+k")}, Enter, Esc and the arrow keys always work.`}
       checked={value === "on"}
       onChange={(event) => singleKeys.set(event.currentTarget.checked ? "on" : "off")}
     />

@@ -18,7 +18,7 @@ test.each([
 
 test("what is not known is no zero", () => {
   expect(peakOf(series(null, null))).toBeUndefined();
-  expect(chartWords([series(null, 3, 1, null)], String)).toBe("Alerts: at most 3, 1 at the end");
+  expect(chartWords([series(null, 3, 1, null)], String)).toBe("Alerts: peak 3, latest 1");
   expect(chartWords([series(null)], String)).toBe("Alerts: no data");
 });
 

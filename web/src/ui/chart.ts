@@ -39,7 +39,7 @@ export function chartWords(series: readonly Series[], say: (value: number) => st
       const peak = peakOf(one);
       const last = one.values.findLast((value) => value !== null);
       if (peak === undefined || last === undefined || last === null) return `${one.name}: no data`;
-      return `${one.name}: at most ${say(peak)}, ${say(last)} at the end`;
+      return `${one.name}: peak ${say(peak)}, latest ${say(last)}`;
     })
     .join("; ");
 }

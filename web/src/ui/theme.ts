@@ -18,7 +18,7 @@ export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" 
 
 export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];
 
-export const schemeWords = { auto: "same as system", light: "light", dark: "dark" } as const satisfies Record<
+export const schemeWords = { auto: "Same as system", light: "Light", dark: "Dark" } as const satisfies Record<
   MantineColorScheme,
   string
 >;

@@ -27,7 +27,7 @@ export const variables: readonly Variable[] = [
   },
   { name: "exchange.duration", description: "How long it took, with its unit: 12 ms, 1.234 s" },
   { name: "exchange.durationMs", description: "How long it took, in milliseconds" },
-  { name: "exchange.errorType", description: "The type of the error, empty if there is none" },
+  { name: "exchange.errorType", description: "The type of the error; empty if there is none" },
   { name: "exchange.errorMessage", description: "The error's message" },
   { name: "exchange.errorStack", description: "The error's stack trace" },
   { name: "exchange.stackTop", description: "The first line of the stack that is not from a framework" },
@@ -65,7 +65,7 @@ export const variables: readonly Variable[] = [
   { name: "rule.name", description: "The rule's name" },
   { name: "rule.id", description: "The rule's identifier" },
   { name: "rule.owner", description: "Who owns the rule, such as a team" },
-  { name: "rule.runbookUrl", description: "The address of the rule's runbook" },
+  { name: "rule.runbookUrl", description: "The URL of the rule's runbook" },
   { name: "rule.note", description: "The rule's note" },
   { name: "alert.severity", description: "CRITICAL, WARNING or INFO" },
   {
@@ -82,7 +82,7 @@ export const bodyVariables: readonly Variable[] = [
   { name: "alert.title", description: "The alert's title" },
   { name: "alert.message", description: "The alert's message" },
   { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },
-  { name: "alert.url", description: "The address of the alert; empty if no public address is configured" },
+  { name: "alert.url", description: "The URL of the alert; empty if no public URL is configured" },
   {
     name: "alert.reason",
     description:
@@ -90,13 +90,13 @@ export const bodyVariables: readonly Variable[] = [
   },
   {
     name: "alert.resolution",
-    description: "Why the alert is resolved: by whom, or why Tocsin resolved it; empty while it is not resolved",
+    description: "How the alert was resolved: the person who did it, or why Tocsin did; empty until then",
   },
 ];
 
 /** The variables, with these labels, and the attributes of these keys. */
 export function withKeys(labels: readonly string[], keys: readonly string[]): Variable[] {
-  const description = "An attribute of the exchange, empty where it has none";
+  const description = "An attribute of the exchange; empty if the exchange does not have it";
   return [
     ...variables,
     ...labels.map((name) => ({ name: labelPrefix + name, description: "A label of the rule" })),

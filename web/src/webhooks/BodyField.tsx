@@ -44,7 +44,7 @@ export function BodyField({ value, error, onChange }: Props) {
       )}
       {value.trim() === "" && (
         <Button look="quiet" onClick={() => onChange(example)}>
-          Insert an example
+          Insert example
         </Button>
       )}
     </Input.Wrapper>

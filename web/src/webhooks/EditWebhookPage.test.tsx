@@ -52,14 +52,14 @@ beforeEach(() => {
 });
 
 const name = async () => screen.findByLabelText("Name");
-const conflict = async () => screen.findByRole("dialog", { name: "Somebody else has changed this webhook" });
+const conflict = async () => screen.findByRole("dialog", { name: "Someone else has changed this webhook" });
 
 describe("a webhook", () => {
   test("is edited, and its secrets stay", async () => {
     const { user, router } = open("/webhooks/w1");
     await user.type(await name(), " 2");
     expect(screen.queryByLabelText("Headers")).toBeNull();
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
     expect(saved[0]?.match).toBe('"3"');
     expect(saved[0]?.edit).not.toHaveProperty("url");
@@ -76,7 +76,7 @@ describe("a webhook", () => {
     await user.type(entry.getByLabelText("From"), "22:00");
     await user.clear(entry.getByLabelText("Time zone"));
     await user.type(entry.getByLabelText("Time zone"), "Europe/Berlin");
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
     expect(saved[0]?.edit.quietHours).toEqual([
       { timeZone: "Europe/Berlin", weekdays: ["SUN", "MON", "TUE", "WED", "THU", "FRI"], from: "22:00", to: "07:00" },
@@ -93,7 +93,7 @@ describe("a webhook", () => {
         problem(400, { code: "invalid", errors: [{ field: "quietHours", code: "invalid", message }] }),
       ),
     );
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(screen.getByText(message)).toHaveFocus());
   });
 
@@ -102,7 +102,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await name();
     await user.click(screen.getByRole("button", { name: "Remove quiet hours 1" }));
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(saved).toHaveLength(1));
     expect(saved[0]?.edit).not.toHaveProperty("quietHours");
   });
@@ -111,15 +111,15 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.type(await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
-    const side = within(within(both).getByRole("group", { name: "Name both changed it" }));
+    const side = within(within(both).getByRole("group", { name: "Name changed by both" }));
     expect(side.getByRole("radio", { name: /Mine erp of mine/ })).toBeChecked();
     expect(side.getByRole("radio", { name: /Theirs erp of theirs/ })).not.toBeChecked();
-    await user.click(within(both).getByRole("button", { name: "Use these" }));
+    await user.click(within(both).getByRole("button", { name: "Use these versions" }));
     expect(await name()).toHaveValue("erp of mine");
     expect(saved).toHaveLength(1);
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(webhook).toMatchObject({ name: "erp of mine", version: 5 }));
     expect(saved.map(({ match }) => match)).toEqual(['"3"', '"4"']);
   });
@@ -128,10 +128,10 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.type(await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
-    await user.click(within(both).getByRole("button", { name: "All theirs" }));
-    await user.click(within(both).getByRole("button", { name: "Use these" }));
+    await user.click(within(both).getByRole("button", { name: "Use all theirs" }));
+    await user.click(within(both).getByRole("button", { name: "Use these versions" }));
     expect(await name()).toHaveValue("erp of theirs");
     expect(screen.queryByRole("dialog")).toBeNull();
   });
@@ -155,7 +155,7 @@ describe("a webhook", () => {
     await user.type(await name(), " 2");
     await user.click(screen.getByRole("button", { name: "Disable" }));
     expect(await screen.findByText("Disabled")).toBeVisible();
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(webhook.name).toBe("erp 2"));
     expect(saved.map(({ match, edit }) => [match, edit.enabled])).toEqual([['"4"', false]]);
   });
@@ -172,7 +172,7 @@ describe("a webhook", () => {
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Disable" }));
     expect(await screen.findByText("Disabled")).toBeVisible();
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     expect(await conflict()).toBeVisible();
     expect(webhook.name).toBe("erp of theirs");
   });
@@ -191,11 +191,11 @@ describe("a webhook", () => {
         { once: true },
       ),
     );
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     expect(await screen.findByText("Give the headers again")).toBeVisible();
-    await user.click(screen.getByRole("checkbox", { name: "Replace the headers" }));
+    await user.click(screen.getByRole("checkbox", { name: "Replace headers" }));
     await user.type(screen.getByLabelText("Headers"), "Authorization: again");
-    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(saved[0]?.edit.headers).toEqual({ Authorization: "again" }));
   });
 
@@ -203,7 +203,7 @@ describe("a webhook", () => {
     const first = open("/webhooks/w1");
     await first.user.type(await name(), " of mine");
     await first.user.type(screen.getByLabelText("URL"), "https://erp.example.com/secret-path");
-    await first.user.click(screen.getByRole("checkbox", { name: "Replace the headers" }));
+    await first.user.click(screen.getByRole("checkbox", { name: "Replace headers" }));
     await first.user.type(screen.getByLabelText("Headers"), "Authorization: secret");
     await first.user.click(screen.getByRole("link", { name: "Cancel" }));
     const asks = await screen.findByRole("dialog", { name: "Leave without saving?" });
@@ -217,12 +217,12 @@ describe("a webhook", () => {
 
     const second = open("/webhooks/w1");
     expect(await name()).toHaveValue("erp of mine");
-    expect(screen.getByText(/Restored your unsaved changes from/)).toHaveTextContent(/Ada/);
-    expect(screen.getByRole("checkbox", { name: "Replace the headers" })).not.toBeChecked();
+    expect(screen.getByText(/Your unsaved changes from/)).toHaveTextContent(/Ada/);
+    expect(screen.getByRole("checkbox", { name: "Replace headers" })).not.toBeChecked();
     await second.user.click(screen.getByRole("button", { name: "Discard" }));
     expect(await name()).toHaveValue("erp");
     await second.user.type(await name(), " 2");
-    await second.user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await second.user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(second.router.state.location.pathname).toBe("/webhooks"));
     expect(screen.queryByText("unsaved changes")).toBeNull();
     expect(Object.keys(localStorage).filter((key) => key.startsWith("tocsin.draft"))).toEqual([]);
@@ -244,7 +244,7 @@ describe("a webhook", () => {
     );
     const { user } = open("/webhooks/w1");
     await user.click(await screen.findByRole("button", { name: "Test" }));
-    await user.click(screen.getByRole("button", { name: "Send a test message" }));
+    await user.click(screen.getByRole("button", { name: "Send test message" }));
     expect(await screen.findByText("✗ Rejected")).toBeVisible();
     expect(screen.getByText(/status 400 · 12.3 ms/)).toBeVisible();
     expect(screen.getByText("no such field")).toBeVisible();
@@ -259,9 +259,9 @@ describe("a webhook", () => {
       }),
     );
     const { user } = open("/webhooks/w1");
-    await user.click(await screen.findByRole("button", { name: "Rotate the secret" }));
+    await user.click(await screen.findByRole("button", { name: "Rotate secret" }));
     await user.selectOptions(screen.getByRole("combobox"), "1 hour");
-    await user.click(screen.getByRole("button", { name: "Create a new secret" }));
+    await user.click(screen.getByRole("button", { name: "Create new secret" }));
     expect(await screen.findByText("whsec_new")).toBeVisible();
     expect(overlap).toEqual({ overlapSeconds: 3600 });
     await user.click(screen.getByRole("button", { name: "Close" }));
@@ -281,12 +281,12 @@ describe("a webhook", () => {
     expect(await screen.findByText(/Requests are signed with two secrets.*the previous one expires/)).toHaveTextContent(
       "in 2 h",
     );
-    await user.click(screen.getByRole("button", { name: "Retire the previous secret" }));
+    await user.click(screen.getByRole("button", { name: "Retire previous secret" }));
     const dialog = screen.getByRole("dialog", { name: "Retire the previous secret?" });
     await user.click(within(dialog).getByRole("button", { name: "Retire it now" }));
     expect(await screen.findByText("Requests are signed with one secret.")).toBeVisible();
     expect(screen.queryByRole("dialog")).toBeNull();
-    expect(screen.queryByRole("button", { name: "Retire the previous secret" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Retire previous secret" })).toBeNull();
   });
 
   test("is for editors to edit", async () => {

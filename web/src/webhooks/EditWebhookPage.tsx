@@ -109,7 +109,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
         <WebhookFields form={form} webhook={base} />
         <div className={formStyles.actions}>
           <Button type="submit" look="primary" disabled={save.busy}>
-            Save the webhook
+            Save webhook
           </Button>
           <Link to="/webhooks" className={buttonClass()}>
             Cancel

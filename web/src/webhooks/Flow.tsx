@@ -28,11 +28,11 @@ export function Flow({ webhookId }: { webhookId: string }) {
       <dl className={styles.figures}>
         <div>
           <dt>Last success</dt>
-          <dd>{lastSuccessAt ? <Ago at={lastSuccessAt} stop /> : "none in 24 h"}</dd>
+          <dd>{lastSuccessAt ? <Ago at={lastSuccessAt} stop /> : "None in 24 h"}</dd>
         </div>
         <div>
           <dt>Success rate, 24 h</dt>
-          <dd>{percent ?? "no attempts"}</dd>
+          <dd>{percent ?? "No attempts"}</dd>
         </div>
         <div>
           <dt>Attempts, 24 h</dt>

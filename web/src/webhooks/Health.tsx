@@ -14,7 +14,7 @@ export function Health({ webhook }: { webhook: Webhook }) {
           <IconBan size={15} stroke={2} aria-hidden="true" /> Cannot send
         </p>
         <p className={styles.more}>
-          Its URL and secrets cannot be decrypted: {secretsProblem}, or enter them again. Its messages wait.
+          Its URL and secrets cannot be decrypted: {secretsProblem}, or enter them again. Its messages wait until then.
         </p>
       </div>
       {health.state === "off" && <Flow webhook={webhook} />}
@@ -29,7 +29,7 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
       return (
         <div className={styles.health}>
           <p className={styles.ok}>
-            <IconCheck size={15} stroke={2} aria-hidden="true" /> On
+            <IconCheck size={15} stroke={2} aria-hidden="true" /> Enabled
             {ratePerSecond > 0 && (
               <span className={`${styles.more} ${styles.rate}`}>up to {ratePerSecond} per second</span>
             )}
@@ -65,7 +65,9 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
           <p className={disabledReason ? styles.broken : styles.off}>
             <IconBan size={15} stroke={2} aria-hidden="true" /> Disabled
           </p>
-          <p className={styles.more}>{disabledReason || "Disabled by a user"}. Its messages wait.</p>
+          <p className={styles.more}>
+            {disabledReason || "Disabled by a user"}. Its messages wait until it is enabled.
+          </p>
         </div>
       );
   }

@@ -76,7 +76,7 @@ function NewWebhook({ who, taken, onTake }: Props) {
       <WebhookFields form={form} />
       <div className={styles.actions}>
         <Button type="submit" look="primary" disabled={create.busy}>
-          Create the webhook
+          Create webhook
         </Button>
         <Link to="/webhooks" className={buttonClass()}>
           Cancel

@@ -95,7 +95,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
   const { user } = open("/webhooks/new");
   await user.click(await screen.findByLabelText("Another service"));
   await user.click(await screen.findByRole("button", { name: /^E-mail/ }));
-  await user.click(screen.getByText("Preview of the requests"));
+  await user.click(screen.getByText("Request preview"));
   expect(await screen.findByText("Subject: [CRITICAL] Order failed")).toBeVisible();
   expect(screen.getByText("the text")).toBeVisible();
   const frame = screen.getByTitle("The e-mail as HTML");
@@ -142,7 +142,7 @@ test("a service is found, described and previewed, and the server's error is sho
   screen.getByRole("button", { name: /^Pager/ }).focus();
   await user.keyboard("{Enter}");
   expect(await screen.findByRole("group", { name: "Service" })).toHaveFocus();
-  await user.click(screen.getByRole("button", { name: "Choose another" }));
+  await user.click(screen.getByRole("button", { name: "Choose another service" }));
   await waitFor(() => expect(screen.getByLabelText("Search services")).toHaveFocus());
   await user.click(screen.getByRole("button", { name: /^Pager/ }));
   await user.type(screen.getByLabelText("Key"), "too-short");
@@ -150,16 +150,16 @@ test("a service is found, described and previewed, and the server's error is sho
   expect(screen.getByLabelText("acknowledged")).toBeChecked();
   expect(screen.queryByLabelText("reopened")).toBeNull();
 
-  await user.click(screen.getByText("Preview of the requests"));
+  await user.click(screen.getByText("Request preview"));
   expect(await screen.findByText(/"trigger"/)).toBeVisible();
   await user.click(within(screen.getByRole("radiogroup", { name: "Event" })).getByLabelText("Resolved"));
   expect(screen.getByText(/"resolve"/)).toBeVisible();
   expect(JSON.stringify(previewed)).not.toContain("too-short");
 
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText("Does not have the expected form")).toBeVisible();
   expect(screen.getByLabelText("Key")).toBeInvalid();
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/“On call” was created/)).toBeVisible();
   expect(sent[1]).toEqual({
     name: "On call",

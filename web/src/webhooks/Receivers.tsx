@@ -75,7 +75,7 @@ export function ReceiverFields({ form, webhook }: Props) {
           <span className={look.about}>{receiver.about}</span>
           {receiver.docs && (
             <a href={receiver.docs} target="_blank" rel="noreferrer" className={look.about}>
-              Documentation of {receiver.name}
+              {receiver.name} documentation
             </a>
           )}
         </div>
@@ -86,7 +86,7 @@ export function ReceiverFields({ form, webhook }: Props) {
               form.setFieldValue("receiver", "");
             }}
           >
-            Choose another
+            Choose another service
           </Button>
         )}
       </div>
@@ -150,7 +150,7 @@ function Gallery({
         ))}
       </ul>
       <p role="status" className={styles.hint}>
-        {shown.length === 0 && "No matching service. The kind Generic sends JSON to any URL."}
+        {shown.length === 0 && "No matching services. Choose the kind Generic to send JSON to any URL."}
       </p>
     </div>
   );
@@ -250,7 +250,7 @@ function Preview({ receiver, inputs }: { receiver: Receiver; inputs: Record<stri
   }, [open]);
   return (
     <details className={styles.advanced} open={opened} onToggle={(event) => setOpened(event.currentTarget.open)}>
-      <summary>Preview of the requests</summary>
+      <summary>Request preview</summary>
       {opened && <Requests receiver={receiver.id} inputs={JSON.parse(asked) as Record<string, string>} />}
     </details>
   );

@@ -35,7 +35,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   if (rotate.data) {
     const { signingSecret, formerSecretUntil } = rotate.data;
     return (
-      <FormDialog title="The new signing secret" onClose={onClose}>
+      <FormDialog title="New signing secret" onClose={onClose}>
         <p>Copy it to the receiver now. It is not shown again.</p>
         <Secret>{signingSecret}</Secret>
         <CopyButton text={signingSecret} what="the secret" />
@@ -50,7 +50,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   return (
     <FormDialog
       title={webhook.hasSigningSecret ? "Rotate the signing secret?" : "Sign requests?"}
-      action={webhook.hasSigningSecret ? "Create a new secret" : "Create a secret"}
+      action={webhook.hasSigningSecret ? "Create new secret" : "Create secret"}
       busy={rotate.isPending}
       problem={rotate.error ? reasonOf(rotate.error) : undefined}
       onSubmit={() => rotate.mutate()}

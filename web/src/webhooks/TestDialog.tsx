@@ -13,7 +13,7 @@ export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
   return (
     <FormDialog
       title={`Test “${webhook.name}”`}
-      action={test.data ? "Send another" : "Send a test message"}
+      action={test.data ? "Send another" : "Send test message"}
       {...(test.data ? { close: "Close" } : {})}
       busy={test.isPending}
       problem={test.error ? reasonOf(test.error) : undefined}

@@ -35,8 +35,8 @@ export function Unsaved({ edit, webhook, who, onTake, isDone }: Props) {
         keep="Save as draft"
         onLeave={() => edit.restart(webhook)}
       >
-        {webhook ? `Your changes to “${webhook.name}” are not saved.` : "The webhook is not created yet."} This browser
-        keeps everything except its URL, headers and secrets.
+        {webhook ? `Your changes to “${webhook.name}” have not been saved.` : "The webhook has not been created."} This
+        browser keeps everything except its URL, headers and secrets.
       </LeaveGuard>
     </>
   );

@@ -86,7 +86,7 @@ export function WebhookFields({ form, webhook }: Props) {
           description={
             isBot
               ? "The bot updates its messages anyway. This posts another one each time."
-              : "Messages of an alert arrive in order. Reopened means that someone undid an action."
+              : "Messages about an alert arrive in order. Reopened means that someone undid an action."
           }
           {...form.getInputProps("events")}
         >
@@ -119,7 +119,7 @@ function Bot({ form, webhook }: Props) {
       />
       <PasswordInput
         label="Bot token"
-        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write; users:read and users:read.email tell Tocsin which of its users presses a button. It is stored encrypted and never shown again."
+        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. With users:read and users:read.email as well, Tocsin knows which of its users pressed a button. It is stored encrypted and never shown again."
         autoComplete="off"
         {...kept(webhook?.slack?.hasBotToken)}
         {...form.getInputProps("slack.botToken")}
@@ -135,7 +135,7 @@ function Bot({ form, webhook }: Props) {
       />
       <Checkbox
         label="One thread for each issue"
-        description="Alerts with the same error in the same route follow in the thread of the first message, for a day. Then a new thread begins."
+        description="For a day, alerts with the same error in the same route are posted in the thread of the first message. After that, a new thread starts."
         {...form.getInputProps("slack.threads", { type: "checkbox" })}
       />
     </>
@@ -145,8 +145,8 @@ function Bot({ form, webhook }: Props) {
 function Url({ form, webhook }: Props) {
   const what =
     form.values.kind === "slack"
-      ? "The address of an incoming webhook, from Slack's settings. Anyone who has it can post, so it is stored encrypted and never shown again."
-      : "An HTTP or HTTPS address that accepts POST. It is stored encrypted and never shown again.";
+      ? "The URL of an incoming webhook, from Slack's settings. Anyone who has it can post, so it is stored encrypted and never shown again."
+      : "An HTTP or HTTPS URL that accepts POST requests. It is stored encrypted and never shown again.";
   const present = webhook?.secretsProblem === undefined ? webhook?.urlHost : undefined;
   return (
     <TextInput
@@ -178,8 +178,8 @@ function Request({ form, webhook }: Props) {
       )}
       {present.length > 0 && (
         <Checkbox
-          label="Replace the headers"
-          description={`Otherwise the current ones stay: ${present.join(", ")}. Their values cannot be shown.`}
+          label="Replace headers"
+          description={`Otherwise, the current headers are kept: ${present.join(", ")}. Their values cannot be shown.`}
           {...form.getInputProps("replaceHeaders", { type: "checkbox" })}
           error={!writes && form.errors.headers}
         />

@@ -40,13 +40,13 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
         {webhook.kind === "generic" && !webhook.preset && (
           <Button onClick={() => setOpen("rotate")}>
             <IconKey size={16} aria-hidden="true" />
-            {webhook.hasSigningSecret ? "Rotate the secret" : "Sign requests"}
+            {webhook.hasSigningSecret ? "Rotate secret" : "Sign requests"}
           </Button>
         )}
         {webhook.formerSecretUntil && (
           <Button onClick={() => setOpen("retire")}>
             <IconKeyOff size={16} aria-hidden="true" />
-            Retire the previous secret
+            Retire previous secret
           </Button>
         )}
         <Button disabled={flip.isPending} onClick={() => flip.mutate(webhook)}>

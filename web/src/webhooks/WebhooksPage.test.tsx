@@ -25,7 +25,7 @@ test("a webhook that rules need stays, and the dialog says which", async () => {
   const { user } = open("/webhooks");
   await user.click(await screen.findByRole("button", { name: "Delete #ops" }));
   const dialog = screen.getByRole("dialog", { name: "Delete “#ops”?" });
-  await user.click(within(dialog).getByRole("button", { name: "Delete the webhook" }));
+  await user.click(within(dialog).getByRole("button", { name: "Delete webhook" }));
   expect(await within(dialog).findByRole("alert")).toHaveTextContent(
     "The rule “Failed orders” is bound to this webhook.",
   );
@@ -50,8 +50,8 @@ test("a webhook whose key is missing says so, beside the others", async () => {
   const row = within(await screen.findByRole("row", { name: /lost/ }));
   expect(row.getByText("Cannot send")).toBeVisible();
   expect(row.getByText(/its key 63a9ba7a is not among the configured keys/)).toBeVisible();
-  expect(row.queryByText("On")).toBeNull();
-  expect(within(screen.getByRole("row", { name: /found/ })).getByText("On")).toBeVisible();
+  expect(row.queryByText("Enabled")).toBeNull();
+  expect(within(screen.getByRole("row", { name: /found/ })).getByText("Enabled")).toBeVisible();
 });
 
 test("a webhook for operators is made and shown as one", async () => {
@@ -81,7 +81,7 @@ test("a webhook for operators is made and shown as one", async () => {
   await user.type(await screen.findByLabelText("Name"), "Tocsin");
   await user.type(screen.getByLabelText("URL"), "https://hooks.slack.com/x");
   await user.click(screen.getByLabelText(/^For operators/));
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/notifies operators/)).toBeVisible();
   expect(sent).toEqual({ name: "Tocsin", kind: "slack", url: "https://hooks.slack.com/x", operators: true });
 });
@@ -127,10 +127,10 @@ test("a bot is made, errors are shown beside the fields, and the list shows wher
   expect(screen.queryByLabelText("URL")).toBeNull();
   await user.type(screen.getByLabelText("Channel"), "C0123456789");
   await user.type(screen.getByLabelText("Bot token"), "xoxp-1");
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText("This is another kind of token")).toBeVisible();
   await user.type(screen.getByLabelText("Signing secret of the app"), "0123");
-  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/\/slack\/interactions\/w1$/)).toBeVisible();
   expect(screen.getByText(/bot with buttons/)).toBeVisible();
   expect(sent).toEqual([
@@ -147,7 +147,7 @@ test("a webhook that is not made yet is kept without its address, and is gone on
   expect(JSON.stringify({ ...localStorage })).not.toContain("hooks.slack.com");
 
   const second = open("/webhooks");
-  await second.user.click(await screen.findByRole("link", { name: "Continue the new webhook" }));
+  await second.user.click(await screen.findByRole("link", { name: "Continue new webhook" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("#later");
   expect(screen.getByLabelText("URL")).toHaveValue("");
   expect(screen.getByText(/Enter its URL and secrets again/)).toBeVisible();

@@ -39,7 +39,7 @@ export function WebhooksPage() {
         may && (
           <Link to="/webhooks/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            {drafted(undefined) ? "Continue the new webhook" : "New webhook"}
+            {drafted(undefined) ? "Continue new webhook" : "New webhook"}
           </Link>
         )
       }
@@ -56,7 +56,7 @@ export function WebhooksPage() {
           </p>
           {may ? (
             <Link to="/webhooks/new" className={buttonClass("primary")}>
-              Create the first webhook
+              Create your first webhook
             </Link>
           ) : (
             <p>Editors can create webhooks.</p>
@@ -178,7 +178,7 @@ function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => 
   return (
     <RemoveDialog
       title={`Delete “${webhook.name}”?`}
-      action="Delete the webhook"
+      action="Delete webhook"
       remove={() => deleteWebhook(webhook.id)}
       done={`“${webhook.name}” was deleted.`}
       stale={webhookKeys.all}

@@ -12,7 +12,9 @@ export function useSwitch(onChanged?: (webhook: Webhook) => void) {
     mutationFn: ({ id, enabled }: Webhook) => setWebhookEnabled(id, !enabled),
     onSuccess: (webhook) => {
       onChanged?.(webhook);
-      const what = webhook.enabled ? "is enabled; waiting messages are sent" : "is disabled; its messages wait";
+      const what = webhook.enabled
+        ? "is enabled; waiting messages are sent"
+        : "is disabled; its messages wait until it is enabled";
       toast(`“${webhook.name}” ${what}.`, "done");
     },
     onError: (error, { name }) => toast(`“${name}” was not changed. ${reasonOf(error)}`, "failed"),

@@ -290,7 +290,7 @@ function comparable(values: Values): Record<Comparable, string> {
     channel: values.bot ? values.slack.channel : "",
     threads: values.bot && values.slack.threads ? "yes" : "no",
     inputs: values.openInputs.map((name) => `${name}: ${values.inputs[name] || "–"}`).join("\n"),
-    bodyTemplate: values.bodyTemplate || "the usual body",
+    bodyTemplate: values.bodyTemplate || "default layout",
     operators: values.operators ? "yes" : "no",
     events: values.events.map((event) => eventWords[event]).join(", "),
     eventMaxAgeSeconds: amountWords(values.eventMaxAgeSeconds, period),

@@ -59,7 +59,7 @@ test("a server that is back already is asked once more", async () => {
 });
 
 test.each([
-  ["another version", `<script src="/assets/index-other.js"></script>`, "Tocsin was updated."],
+  ["another version", `<script src="/assets/index-other.js"></script>`, "Tocsin has been updated."],
   ["the same version, by a browser that remembers the failure", "", "This page could not be loaded."],
 ])("%s asks for a reload", async (_, scripts, said) => {
   const { chunk } = after(2);

@@ -69,7 +69,7 @@ export class Chunk<T> {
 /** Why a part could not be loaded. Undefined if the server runs the version that is loaded here. */
 async function whyNot(): Promise<Error | undefined> {
   try {
-    return (await isOutdated()) ? new Outdated("Tocsin was updated.") : undefined;
+    return (await isOutdated()) ? new Outdated("Tocsin has been updated.") : undefined;
   } catch (error) {
     return error as Error;
   }

@@ -125,7 +125,7 @@ test("single keys can be switched off, and what needs no letter still works", as
   await screen.findByRole("list", { name: "Alerts" });
   await user.keyboard("?");
   const help = await screen.findByRole("dialog", { name: "Keyboard shortcuts" });
-  expect(help).toHaveTextContent("Undo the last acknowledgement, resolution or assignment");
+  expect(help).toHaveTextContent("Undo last acknowledgement, resolution or assignment");
   await user.click(await screen.findByRole("checkbox", { name: "Single-key shortcuts" }));
   await user.keyboard("{Escape}");
   await user.click(screen.getByRole("button", { name: "Close" }));

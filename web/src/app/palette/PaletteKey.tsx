@@ -24,7 +24,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
     {
       id: "find",
       section: "Actions",
-      label: "Open the command palette",
+      label: "Open command palette",
       keys: ["mod+k"],
       // Over another dialog, it would hide the question there.
       run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
