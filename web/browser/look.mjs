@@ -59,13 +59,12 @@ function unchecked(incomplete) {
   return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
 }
 
-/** The accessibility problems of a page. Contrast must have been among the checks. */
-export async function accessibility(opened) {
-  await opened.evaluate(axe);
-  const look = () =>
-    opened.evaluate(() =>
-      window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
-    );
+const everything = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+/** The accessibility problems of a page by some rules. Contrast must have been among the checks. */
+export async function accessibility(opened, rules = everything) {
+  if (!(await opened.evaluate(() => "axe" in window))) await opened.evaluate(axe);
+  const look = () => opened.evaluate((runOnly) => window.axe.run({ runOnly }), rules);
   let seen = await look();
   // A page that moves while axe looks at it breaks its look at contrast.
   for (let again = 0; again < 2 && JSON.stringify(seen.incomplete).includes("error-occurred"); again++)
@@ -75,4 +74,23 @@ export async function accessibility(opened) {
     (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
   );
   return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, unchecked(incomplete)];
+}
+
+/**
+ * The accessibility problems of a page in both themes; it stays in the light one. A theme changes colours and nothing else, so
+ * only contrast is looked at twice.
+ */
+export async function inBothThemes(opened) {
+  const shows = async (colorScheme) => {
+    await opened.emulateMedia({ colorScheme });
+    await opened.waitForFunction(
+      (scheme) => document.documentElement.dataset.mantineColorScheme === scheme,
+      colorScheme,
+    );
+    await opened.evaluate(() => Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => {}))));
+  };
+  await shows("dark");
+  const dark = (await accessibility(opened, ["color-contrast"])).map((found) => `dark: ${found}`);
+  await shows("light");
+  return [...dark, ...(await accessibility(opened))];
 }

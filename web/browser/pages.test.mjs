@@ -1,8 +1,11 @@
-// How every page looks and can be used: both themes, on a phone and on a desk, in a real browser against the real binary. All
-// tests read the same alerts, and none changes them.
+// How every page looks and can be used: in both themes, on a phone, a desk and a wall, and in forced colours, in a real browser
+// against the real binary. All tests read the same alerts, and none changes them.
+//
+// A page is loaded once for a phone and once for a desk, because some parts are made for one of them alone. Themes, forced
+// colours and the size of a wall are then changed under it, as a user may do, too.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { accessibility, covered, scrollsAway, tooWide, visible } from "./look.mjs";
+import { covered, inBothThemes, scrollsAway, tooWide, visible } from "./look.mjs";
 import { createShown, devices, pagesOf } from "./shown.mjs";
 
 describe("every page", { timeout: 2_160_000 }, () => {
@@ -18,22 +21,30 @@ describe("every page", { timeout: 2_160_000 }, () => {
     await stage?.close();
   });
 
-  for (const scheme of ["light", "dark"]) {
-    for (const device of ["phone", "desktop"]) {
+  for (const device of ["phone", "desktop"]) {
+    test(`can be used by everybody: ${device}`, async () => {
       const viewport = devices[device];
-      test(`can be used by everybody: ${scheme}, ${device}`, async () => {
-        const opened = await stage.open("", { viewport, colorScheme: scheme });
-        for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
-          const where = `${path} in ${scheme} on a ${device}`;
-          await opened.goto(stage.world.url + path);
+      const opened = await stage.open("", { viewport });
+      for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
+        const where = `${path} on a ${device}`;
+        await opened.goto(stage.world.url + path);
+        await sign.waitFor(visible);
+        await opened.getByText("Live", { exact: true }).waitFor(visible);
+        assert.deepEqual(await inBothThemes(opened), [], where);
+        assert.deepEqual(await opened.evaluate(tooWide), [], where);
+        assert.deepEqual(await opened.evaluate(scrollsAway), [], where);
+        if (device === "desktop") assert.deepEqual(await opened.evaluate(covered), [], where);
+
+        await opened.emulateMedia({ forcedColors: "active" });
+        assert.deepEqual(await opened.evaluate(tooWide), [], `${where} in forced colours`);
+        await opened.emulateMedia({ forcedColors: "none" });
+        if (device === "desktop") {
+          await opened.setViewportSize(devices.wall);
           await sign.waitFor(visible);
-          await opened.getByText("Live", { exact: true }).waitFor(visible);
-          assert.deepEqual(await accessibility(opened), [], where);
-          assert.deepEqual(await opened.evaluate(tooWide), [], where);
-          assert.deepEqual(await opened.evaluate(scrollsAway), [], where);
-          if (device === "desktop") assert.deepEqual(await opened.evaluate(covered), [], where);
+          assert.deepEqual(await opened.evaluate(tooWide), [], `${path} on a wall of 4K`);
+          await opened.setViewportSize(viewport);
         }
-      });
-    }
+      }
+    });
   }
 });

@@ -1,12 +1,12 @@
-// How pages look and can be used elsewhere: up to a wall, in forced colours, and with what opens on them, in a real browser
-// against the real binary. All tests read the same alerts, and none changes them.
+// What else is to be seen on pages: what opens on them, in forced colours, and how they use the width of a screen, in a real
+// browser against the real binary. All tests read the same alerts, and none changes them.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { accessibility, tooWide, visible } from "./look.mjs";
-import { createShown, devices, pagesOf } from "./shown.mjs";
+import { inBothThemes, tooWide, visible } from "./look.mjs";
+import { createShown, devices } from "./shown.mjs";
 import { rows } from "./stage.mjs";
 
-describe("every page elsewhere", { timeout: 2_160_000 }, () => {
+describe("parts of pages", { timeout: 2_160_000 }, () => {
   let shown;
   let stage;
 
@@ -41,31 +41,6 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
     }
   });
 
-  test("fits a wall of 4K", async () => {
-    const opened = await stage.open("", { viewport: devices.wall, colorScheme: "dark" });
-    for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
-      await opened.goto(stage.world.url + path);
-      await sign.waitFor(visible);
-      assert.deepEqual(await opened.evaluate(tooWide), [], path);
-    }
-  });
-
-  test("can be used in forced colours", async () => {
-    const opened = await stage.open("", { viewport: devices.desktop, forcedColors: "active" });
-    for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
-      await opened.goto(stage.world.url + path);
-      await sign.waitFor(visible);
-      const found = await accessibility(opened);
-      // Forced colours are the system's, which is why nothing is said of their contrast.
-      assert.deepEqual(
-        found.filter((one) => !/contrast/.test(one)),
-        [],
-        path,
-      );
-      assert.deepEqual(await opened.evaluate(tooWide), [], path);
-    }
-  });
-
   test("shows in forced colours what is on and what is checked", async () => {
     const opened = await stage.open("/rules", { viewport: devices.desktop, forcedColors: "active" });
     const track = opened.locator(".mantine-Switch-input:checked + .mantine-Switch-track").first();
@@ -84,74 +59,69 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
     assert.notEqual(mark.color, mark.page);
   });
 
-  for (const scheme of ["light", "dark"]) {
-    test(`what opens on a page can be used by everybody, too: ${scheme}`, async () => {
-      for (const viewport of [devices.phone]) {
-        const opened = await stage.open("/webhooks/new", { viewport, colorScheme: scheme });
-        const holds = async (what) => {
-          assert.deepEqual(await accessibility(opened), [], `${what}, ${viewport.width} px`);
-          assert.deepEqual(await opened.evaluate(tooWide), [], `${what}, ${viewport.width} px`);
-        };
-        await opened.getByText("Another service", { exact: true }).click();
-        const services = opened.getByRole("list", { name: "Services" });
-        await services.getByRole("button").first().waitFor(visible);
-        await holds("the services");
-        await services.getByRole("button", { name: /^PagerDuty/ }).click();
-        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
-        await opened.getByText("Request preview").click();
-        await opened.getByText(/^POST https/).waitFor(visible);
-        await holds("a service");
-        await opened.getByRole("button", { name: "Choose another service" }).click();
-        await services.getByRole("button", { name: /^E-mail/ }).click();
-        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
-        await holds("an e-mail service");
-        const choices = await stage.call("GET", "/receivers");
-        for (let at = 0; at < choices.items.length; at++) {
-          await opened.getByRole("button", { name: "Choose another service" }).click();
-          await services.getByRole("button").nth(at).click();
-          await opened.getByText("Request preview").click();
-          await opened
-            .getByText(/^[A-Z]+ \w+:\/\//)
-            .first()
-            .waitFor(visible);
-          await holds(`service ${at + 1}`);
-        }
+  test("what opens on a page can be used by everybody, too", async () => {
+    const opened = await stage.open("/webhooks/new", { viewport: devices.phone });
+    const holds = async (what) => {
+      assert.deepEqual(await inBothThemes(opened), [], what);
+      assert.deepEqual(await opened.evaluate(tooWide), [], what);
+    };
+    await opened.getByText("Another service", { exact: true }).click();
+    const services = opened.getByRole("list", { name: "Services" });
+    await services.getByRole("button").first().waitFor(visible);
+    await holds("the services");
+    await services.getByRole("button", { name: /^PagerDuty/ }).click();
+    await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+    await opened.getByText("Request preview").click();
+    await opened.getByText(/^POST https/).waitFor(visible);
+    await holds("a service");
+    await opened.getByRole("button", { name: "Choose another service" }).click();
+    await services.getByRole("button", { name: /^E-mail/ }).click();
+    await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+    await holds("an e-mail service");
+    const choices = await stage.call("GET", "/receivers");
+    for (let at = 0; at < choices.items.length; at++) {
+      await opened.getByRole("button", { name: "Choose another service" }).click();
+      await services.getByRole("button").nth(at).click();
+      await opened.getByText("Request preview").click();
+      await opened
+        .getByText(/^[A-Z]+ \w+:\/\//)
+        .first()
+        .waitFor(visible);
+      await holds(`service ${at + 1}`);
+    }
 
-        await opened.goto(`${stage.world.url}/rules/new`);
-        await opened.getByText("Missing exchanges", { exact: true }).click();
-        await opened.getByText("Expect exchanges only during certain hours").click();
-        await opened.getByLabel("Time zone").waitFor(visible);
-        await holds("missing exchanges");
+    await opened.goto(`${stage.world.url}/rules/new`);
+    await opened.getByText("Missing exchanges", { exact: true }).click();
+    await opened.getByText("Expect exchanges only during certain hours").click();
+    await opened.getByLabel("Time zone").waitFor(visible);
+    await holds("missing exchanges");
 
-        await opened.goto(`${stage.world.url}/rules/${shown.rule.id}/edit`);
-        await opened.getByRole("checkbox", { name: /^Resolve open alerts by age/ }).check();
-        await opened.getByLabel("Resolve when this completes").selectOption("ATTRIBUTE");
-        await opened.getByRole("combobox", { name: "Attribute" }).last().waitFor(visible);
-        await holds("what resolves alerts");
+    await opened.goto(`${stage.world.url}/rules/${shown.rule.id}/edit`);
+    await opened.getByRole("checkbox", { name: /^Resolve open alerts by age/ }).check();
+    await opened.getByLabel("Resolve when this completes").selectOption("ATTRIBUTE");
+    await opened.getByRole("combobox", { name: "Attribute" }).last().waitFor(visible);
+    await holds("what resolves alerts");
 
-        await opened.goto(`${stage.world.url}/inbox?app=orders`);
-        await opened.getByRole("button", { name: "Views" }).click();
-        await opened.getByRole("button", { name: "Delete Orders" }).waitFor(visible);
-        await holds("views");
+    await opened.goto(`${stage.world.url}/inbox?app=orders`);
+    await opened.getByRole("button", { name: "Views" }).click();
+    await opened.getByRole("button", { name: "Delete Orders" }).waitFor(visible);
+    await holds("views");
 
-        await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
-        await opened.getByRole("button", { name: /^Snooze/ }).click();
-        await opened.getByLabel("How long").selectOption({ label: "Until a specific time" });
-        await holds("snoozing");
+    await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
+    await opened.getByRole("button", { name: /^Snooze/ }).click();
+    await opened.getByLabel("How long").selectOption({ label: "Until a specific time" });
+    await holds("snoozing");
 
-        await opened.goto(`${stage.world.url}/inbox/${shown.counted.id}`);
-        await opened.getByRole("button", { name: "Resolve for…" }).click();
-        await opened.getByLabel("Duration", { exact: true }).waitFor(visible);
-        await holds("resolving for a time");
+    await opened.goto(`${stage.world.url}/inbox/${shown.counted.id}`);
+    await opened.getByRole("button", { name: "Resolve for…" }).click();
+    await opened.getByLabel("Duration", { exact: true }).waitFor(visible);
+    await holds("resolving for a time");
 
-        await opened.goto(`${stage.world.url}/routing`);
-        await opened.getByRole("button", { name: "Edit Critical" }).click();
-        await opened.getByRole("textbox", { name: "Name" }).waitFor(visible);
-        await holds("a route");
-        await opened.context().close();
-      }
-    });
-  }
+    await opened.goto(`${stage.world.url}/routing`);
+    await opened.getByRole("button", { name: "Edit Critical" }).click();
+    await opened.getByRole("textbox", { name: "Name" }).waitFor(visible);
+    await holds("a route");
+  });
 
   test("keeps the preview of a long body within its column", async () => {
     for (const viewport of [devices.desktop, devices.wall]) {
