@@ -107,7 +107,7 @@ const snoozeEnd = "end"
 func snoozeMenu(a *Alert) menu {
 	m := menu{Type: "static_select", Placeholder: *plainText("Snooze"), ActionID: actionSnooze}
 	if !a.SnoozedUntil.IsZero() {
-		m.Options = append(m.Options, option{*plainText("End the snooze"), a.ID + " " + snoozeEnd})
+		m.Options = append(m.Options, option{*plainText("End snooze"), a.ID + " " + snoozeEnd})
 	}
 	for _, choice := range []struct{ label, value string }{
 		{"For 30 minutes", "30m"}, {"For 1 hour", "1h"}, {"For 4 hours", "4h"}, {"For 24 hours", "24h"}, {"For 3 days", "72h"},
