@@ -267,7 +267,7 @@ func TestAnswersOfJira(t *testing.T) {
 		want       notify.Verdict
 		remedy     string
 	}{
-		{"a token that is not accepted", "/search/jql", presettest.Answer{Status: 401, Body: secretToken}, notify.VerdictGone, "User or token is not accepted"},
+		{"a token that is not accepted", "/search/jql", presettest.Answer{Status: 401, Body: secretToken}, notify.VerdictGone, "The user or the token is not accepted"},
 		{"a project that is not there", "/search/jql", presettest.Answer{Status: 400}, notify.VerdictGone, "project key"},
 		{"another edition", "/search/jql", presettest.Answer{Status: 404}, notify.VerdictGone, "edition"},
 		{"a page that is no Jira", "/search/jql", presettest.Answer{Status: 200, Body: "<html>"}, notify.VerdictRetry, "not from Jira"},
