@@ -26,6 +26,7 @@ export const notificationKeys = {
 const pageSize = 50;
 const busyPollMs = 2_000;
 const idlePollMs = 10_000;
+const countsPollMs = 30_000;
 /** A longer list is refreshed less often, in proportion to its length: it needs a call for each page. */
 const pagesAtFullPace = 3;
 
@@ -82,7 +83,7 @@ export function newestNotifications(filter: NotificationFilter, limit: number) {
 }
 
 /** How many messages have each status, for some webhooks and as far back as a filter reaches. */
-export function notificationCounts({ webhookId, hours }: NotificationFilter) {
+export function notificationCounts({ webhookId, hours }: Pick<NotificationFilter, "webhookId" | "hours">) {
   return queryOptions({
     queryKey: [...notificationKeys.all, "counts", webhookId, hours] as const,
     queryFn: ({ signal }) =>
@@ -95,6 +96,11 @@ export function notificationCounts({ webhookId, hours }: NotificationFilter) {
     refetchInterval: idlePollMs,
     retry: false,
   });
+}
+
+/** How many messages have each status, for the status line of every page. */
+export function messageCounts() {
+  return queryOptions({ ...notificationCounts({ webhookId: [], hours: 0 }), refetchInterval: countsPollMs });
 }
 
 /** A notification with its attempts. */

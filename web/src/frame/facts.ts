@@ -1,7 +1,7 @@
-import type { Status } from "../api/client";
+import type { NotificationCounts, Status } from "../api/client";
 import { type Connection, pollMs } from "../api/live";
 import { lag, minuteTime, span } from "../ui/time";
-import { counted } from "../ui/words";
+import { counted, number } from "../ui/words";
 
 export interface Fact {
   key: string;
@@ -9,6 +9,8 @@ export interface Fact {
   tone: "good" | "quiet" | "warn" | "bad";
   /** The announcement of a problem: without numbers, so that it is announced once. */
   said?: string;
+  /** Which messages the fact is about, if it links to them. */
+  deliveries?: readonly string[];
 }
 
 /** Evaluation runs every second and has a settle time; a longer delay should be noticed. */
@@ -25,7 +27,12 @@ export function announcement(shown: readonly Fact[]): string {
  * The facts in the line under the header, most important first: whether the page is fresh, whether
  * Tocsin reaches its dependencies, whether rules are evaluated, whether messages are delivered.
  */
-export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
+export function facts(
+  connection: Connection,
+  status: Status | undefined,
+  reachable: boolean,
+  messages?: NotificationCounts,
+): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];
   // An old answer says nothing about the present.
   if (!status || !reachable) return list;
@@ -62,7 +69,17 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       tone: "quiet",
     });
   }
-  if (outbox) {
+  const lost = undelivered(messages);
+  if (lost) {
+    list.push({
+      key: "undelivered",
+      text: lost,
+      tone: "warn",
+      said: "Some messages failed.",
+      deliveries: failedStatuses,
+    });
+  }
+  if (outbox && (outbox.depth > 0 || (messages && !lost))) {
     const age = outbox.oldestAgeSeconds;
     const isOld = (age ?? 0) > waitingLongSeconds;
     list.push({
@@ -76,6 +93,22 @@ export function facts(connection: Connection, status: Status | undefined, reacha
     });
   }
   return list;
+}
+
+/** The statuses of messages that failed for good, as an address has them. */
+export const failedStatuses = ["failed", "exhausted"];
+
+/** Where the API stops counting. */
+const mostCounted = 10_000;
+
+/** How many messages failed for good: "2 messages failed". Empty if none did, or if it is not known. */
+export function undelivered(messages: NotificationCounts | undefined): string {
+  const { failed = 0, exhausted = 0 } = messages ?? {};
+  const count = failed + exhausted;
+  if (count === 0) return "";
+  return Math.max(failed, exhausted) < mostCounted
+    ? `${counted(count, "message")} failed`
+    : `${number(mostCounted)}+ messages failed`;
 }
 
 function freshness(connection: Connection, reachable: boolean): Fact {
