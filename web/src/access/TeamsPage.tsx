@@ -34,7 +34,7 @@ export function TeamsPage() {
       settings
       actions={
         may && (
-          <Button look="primary" onClick={() => setOpen({ what: "edit", team: undefined })}>
+          <Button look="primary" data-add="teams" onClick={() => setOpen({ what: "edit", team: undefined })}>
             <IconPlus size={16} aria-hidden="true" />
             New team
           </Button>
@@ -91,6 +91,7 @@ export function TeamsPage() {
                       <Button
                         look="quiet"
                         iconOnly
+                        data-remove="teams"
                         aria-label={`Delete ${team.name}`}
                         title="Delete"
                         onClick={() => setOpen({ what: "delete", team })}

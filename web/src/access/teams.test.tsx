@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { api, open, problem, startWorld } from "../test/world";
@@ -45,6 +45,26 @@ test("an administrator makes, edits and deletes a team", async () => {
   await user.click(await screen.findByRole("button", { name: "Delete the team" }));
   await screen.findByText("No teams yet");
   expect(stored.teams).toEqual([]);
+});
+
+test("after a team is deleted, the focus is on the next one, the previous one, or what makes one", async () => {
+  teams(["a", "b", "c"].map((name) => ({ name })));
+  const { user } = open("/teams");
+  const remove = async (name: string) => {
+    const button = await screen.findByRole("button", { name: `Delete ${name}` });
+    await user.click(button);
+    const confirm = await screen.findByRole("button", { name: "Delete the team" });
+    // A browser returns the focus when a dialog closes; the simulated page does not.
+    button.focus();
+    fireEvent.click(confirm);
+  };
+  const has = (name: string) => waitFor(() => expect(screen.getByRole("button", { name })).toHaveFocus());
+  await remove("b");
+  await has("Delete c");
+  await remove("c");
+  await has("Delete a");
+  await remove("a");
+  await has("New team");
 });
 
 test("a team that is refused has the focus on what is wrong", async () => {
