@@ -9,6 +9,7 @@ const { server } = startWorld();
 function teams(first: unknown[] = []) {
   const stored = { version: 1, teams: first };
   server.use(
+    http.get(api("/users"), () => HttpResponse.json({ items: [{ id: "u1", email: "ada@example.com" }] })),
     http.get(api("/teams"), () => HttpResponse.json(stored)),
     http.put(api("/teams"), async ({ request }) => {
       if (request.headers.get("If-Match") !== `"${stored.version}"`) {
@@ -65,6 +66,17 @@ test("after a team is deleted, the focus is on the next one, the previous one, o
   await has("Delete a");
   await remove("a");
   await has("New team");
+});
+
+test("a member who is not a user yet is named, in the list and where members are written", async () => {
+  teams([{ name: "integration", members: ["ADA@example.com", "eve@example.com"] }]);
+  const { user } = open("/teams");
+  const row = await screen.findByRole("row", { name: /integration/ });
+  expect(await within(row).findByText("Not a user yet: eve@example.com")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Edit integration" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Edit integration" }));
+  await user.type(dialog.getByLabelText("Members"), "bo@example.com{Enter}");
+  expect(dialog.getByRole("status")).toHaveTextContent(/^Not a user yet: eve@example\.com and bo@example\.com\./);
 });
 
 test("a team that is refused has the focus on what is wrong", async () => {
