@@ -26,7 +26,7 @@ export const notificationKeys = {
 const pageSize = 50;
 const busyPollMs = 2_000;
 const idlePollMs = 10_000;
-const countsPollMs = 30_000;
+const failedPollMs = 30_000;
 /** A longer list is refreshed less often, in proportion to its length: it needs a call for each page. */
 const pagesAtFullPace = 3;
 
@@ -83,7 +83,7 @@ export function newestNotifications(filter: NotificationFilter, limit: number) {
 }
 
 /** How many messages have each status, for some webhooks and as far back as a filter reaches. */
-export function notificationCounts({ webhookId, hours }: Pick<NotificationFilter, "webhookId" | "hours">) {
+export function notificationCounts({ webhookId, hours }: NotificationFilter) {
   return queryOptions({
     queryKey: [...notificationKeys.all, "counts", webhookId, hours] as const,
     queryFn: ({ signal }) =>
@@ -98,9 +98,18 @@ export function notificationCounts({ webhookId, hours }: Pick<NotificationFilter
   });
 }
 
-/** How many messages have each status, for the status line of every page. */
-export function messageCounts() {
-  return queryOptions({ ...notificationCounts({ webhookId: [], hours: 0 }), refetchInterval: countsPollMs });
+/** How many messages failed for good. Counting only those is cheap. */
+export function failedCounts() {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "failed"] as const,
+    queryFn: async ({ signal }) => {
+      const query = { status: ["FAILED" as const, "EXHAUSTED" as const] };
+      const { failed, exhausted } = await body(client.GET("/notifications/counts", { signal, params: { query } }));
+      return { failed, exhausted };
+    },
+    refetchInterval: failedPollMs,
+    retry: false,
+  });
 }
 
 /** A notification with its attempts. */

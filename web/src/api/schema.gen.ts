@@ -6242,6 +6242,8 @@ export interface operations {
             query?: {
                 /** @description Created at or after this instant. */
                 from?: string;
+                /** @description Count only messages of these statuses; the others are 0. */
+                status?: components["schemas"]["NotificationStatus"][];
                 /** @description Created before this instant. */
                 to?: string;
                 webhookId?: string[];

@@ -30,7 +30,10 @@ test("messages that failed are a link to them, in the line and on the System pag
   const counts = { pending: 0, retrying: 0, delivered: 5, failed: 1, exhausted: 1, discarded: 0, suppressed: 0 };
   server.use(
     http.get(api("/status"), () => HttpResponse.json({ ...aStatus(), outbox: { depth: 0, estimated: false } })),
-    http.get(api("/notifications/counts"), () => HttpResponse.json(counts)),
+    http.get(api("/notifications/counts"), ({ request }) => {
+      expect(new URL(request.url).searchParams.getAll("status")).toEqual(["FAILED", "EXHAUSTED"]);
+      return HttpResponse.json(counts);
+    }),
     http.get(api("/replicas"), () => HttpResponse.json({ items: [] })),
   );
   open("/system");

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useSyncExternalStore } from "react";
 import { useLive } from "../api/LiveProvider";
-import { messageCounts } from "../api/notifications";
+import { failedCounts } from "../api/notifications";
 import { systemStatus } from "../api/status";
 import { announcement, facts } from "./facts";
 import styles from "./StatusLine.module.css";
@@ -13,9 +13,9 @@ export function StatusLine() {
   const live = useLive();
   const connection = useSyncExternalStore(live.subscribe, live.current);
   const { data: status, isError } = useQuery(systemStatus());
-  const { data: messages } = useQuery(messageCounts());
+  const { data: counts } = useQuery(failedCounts());
   const outdated = useOutdated(status?.version);
-  const shown = facts(connection, status, !isError, messages);
+  const shown = facts(connection, status, !isError, counts);
   return (
     <>
       <section className={styles.line} aria-label="Tocsin status">

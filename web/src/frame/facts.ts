@@ -3,6 +3,8 @@ import { type Connection, pollMs } from "../api/live";
 import { lag, minuteTime, span } from "../ui/time";
 import { counted, number } from "../ui/words";
 
+type FailedCounts = Pick<NotificationCounts, "failed" | "exhausted">;
+
 export interface Fact {
   key: string;
   text: string;
@@ -31,7 +33,7 @@ export function facts(
   connection: Connection,
   status: Status | undefined,
   reachable: boolean,
-  messages?: NotificationCounts,
+  counts?: FailedCounts,
 ): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];
   // An old answer says nothing about the present.
@@ -69,7 +71,7 @@ export function facts(
       tone: "quiet",
     });
   }
-  const lost = undelivered(messages);
+  const lost = undelivered(counts);
   if (lost) {
     list.push({
       key: "undelivered",
@@ -79,7 +81,7 @@ export function facts(
       deliveries: failedStatuses,
     });
   }
-  if (outbox && (outbox.depth > 0 || (messages && !lost))) {
+  if (outbox && (outbox.depth > 0 || (counts && !lost))) {
     const age = outbox.oldestAgeSeconds;
     const isOld = (age ?? 0) > waitingLongSeconds;
     list.push({
@@ -102,8 +104,7 @@ export const failedStatuses = ["failed", "exhausted"];
 const mostCounted = 10_000;
 
 /** How many messages failed for good: "2 messages failed". Empty if none did, or if it is not known. */
-export function undelivered(messages: NotificationCounts | undefined): string {
-  const { failed = 0, exhausted = 0 } = messages ?? {};
+export function undelivered({ failed, exhausted }: FailedCounts = { failed: 0, exhausted: 0 }): string {
   const count = failed + exhausted;
   if (count === 0) return "";
   return Math.max(failed, exhausted) < mostCounted

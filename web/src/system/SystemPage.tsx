@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { PartitionStatus, Replica, Status } from "../api/client";
-import { messageCounts } from "../api/notifications";
+import { failedCounts } from "../api/notifications";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
 import { failedStatuses, lateSeconds, pending, undelivered } from "../frame/facts";
@@ -75,8 +75,8 @@ function NumbersToCome() {
 
 /** A few figures for a quick look. */
 function Numbers({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
-  const { data: messages } = useQuery(messageCounts());
-  const lost = undelivered(messages);
+  const { data: counts } = useQuery(failedCounts());
+  const lost = undelivered(counts);
   return (
     <Figures>
       {dependencies.map(({ name, reachable, error }) => (
@@ -103,7 +103,7 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
           <span>
             {outbox.oldestAgeSeconds !== undefined
               ? `Oldest waits for ${span(outbox.oldestAgeSeconds)}`
-              : messages && !lost && "All messages delivered"}
+              : counts && !lost && "All messages delivered"}
           </span>
           {lost && (
             <span>
