@@ -82,6 +82,13 @@ describe("every page elsewhere", { timeout: 2_160_000 }, () => {
     await checked.waitFor({ state: "attached", timeout: 45_000 });
     const mark = await colours(checked);
     assert.notEqual(mark.color, mark.page);
+    // A page's own colours may be invisible on the system's background.
+    await opened.goto(`${stage.world.url}/inbox`);
+    const tabs = opened.getByRole("navigation", { name: "State" }).locator("a");
+    await tabs.first().waitFor(visible);
+    for (const tab of await tabs.all()) {
+      assert.equal((await colours(tab.locator("svg"))).color, (await colours(tab)).color);
+    }
   });
 
   for (const scheme of ["light", "dark"]) {

@@ -94,7 +94,9 @@ export function facts(
       ...(isOld ? { said: "Messages are waiting to be delivered." } : {}),
     });
   }
-  return list;
+  // A phone has room for two or three.
+  const isQuiet = ({ tone }: Fact) => tone === "quiet";
+  return [...list.filter((fact) => !isQuiet(fact)), ...list.filter(isQuiet)];
 }
 
 /** The statuses of messages that failed for good, as an address has them. */
