@@ -202,7 +202,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
       <div role="status">
         {unknown.length > 0 && (
           <p className={formStyles.hint}>
-            Not a user yet: {listed(unknown)}. Whoever has this address belongs to the team from the first sign-in on.
+            Not a user yet: {listed(unknown)}. People belong to the team from their first sign-in on.
           </p>
         )}
       </div>
