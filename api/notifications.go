@@ -166,7 +166,13 @@ func (s *server) ListNotifications(ctx context.Context, req ListNotificationsReq
 // CountNotifications answers GET /notifications/counts.
 func (s *server) CountNotifications(ctx context.Context, req CountNotificationsRequestObject) (CountNotificationsResponseObject, error) {
 	p := req.Params
-	counts, err := s.Notifications.Counts(ctx, tenantOf(ctx), NotificationFilter{Webhooks: deref(p.WebhookID), From: p.From, To: p.To})
+	statuses, err := notificationStatuses(p.Status)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := s.Notifications.Counts(ctx, tenantOf(ctx), NotificationFilter{
+		Statuses: statuses, Webhooks: deref(p.WebhookID), From: p.From, To: p.To,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count notifications: %w", err)
 	}
@@ -175,6 +181,10 @@ func (s *server) CountNotifications(ctx context.Context, req CountNotificationsR
 		Failed: counts[notify.Failed], Exhausted: counts[notify.Exhausted], Discarded: counts[notify.Discarded],
 		Suppressed: counts[notify.Suppressed],
 	}, nil
+}
+
+func notificationStatuses(values *[]NotificationStatus) ([]notify.Status, error) {
+	return oneOf("status", values, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed)
 }
 
 // GetWebhookActivity answers GET /webhooks/{id}/activity.
@@ -226,7 +236,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 	if q.Reasons, err = reasons("reason", p.Reason); err != nil {
 		return q, err
 	}
-	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed)
+	q.Statuses, err = notificationStatuses(p.Status)
 	return q, err
 }
 

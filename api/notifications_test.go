@@ -13,11 +13,11 @@ import (
 func TestMessagesAreCountedByStatus(t *testing.T) {
 	b := newBench(t)
 	hook := uuid.New()
-	got := into[api.NotificationCounts](b.do("GET", "/api/v1/notifications/counts?webhookId="+hook.String()+"&from=2026-03-01T00:00:00Z", "").want(200))
+	got := into[api.NotificationCounts](b.do("GET", "/api/v1/notifications/counts?status=FAILED&webhookId="+hook.String()+"&from=2026-03-01T00:00:00Z", "").want(200))
 	if got != (api.NotificationCounts{Retrying: 1, Delivered: 10_000}) {
 		t.Errorf("%+v", got)
 	}
-	if f := b.records.counted; len(f.Webhooks) != 1 || f.Webhooks[0] != hook || f.From == nil || f.To != nil {
+	if f := b.records.counted; len(f.Statuses) != 1 || f.Statuses[0] != notify.Failed || len(f.Webhooks) != 1 || f.Webhooks[0] != hook || f.From == nil || f.To != nil {
 		t.Errorf("asked for %+v", f)
 	}
 }

@@ -4607,6 +4607,8 @@ type ListNotificationsParams struct {
 
 // CountNotificationsParams defines parameters for CountNotifications.
 type CountNotificationsParams struct {
+	// Status Count only messages of these statuses; the others are 0.
+	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 
 	// From Created at or after this time.
@@ -11399,6 +11401,18 @@ func NewCountNotificationsRequest(server string, params *CountNotificationsParam
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.WebhookID != nil {
 

@@ -52,6 +52,8 @@ func TestMessagesAreCountedAndSearched(t *testing.T) {
 	// The message of the other webhook is under way.
 	wantCounts("settled", api.NotificationFilter{}, map[notify.Status]int64{notify.Pending: 1, notify.Delivered: 2, notify.Failed: 1})
 	wantCounts("of one webhook", api.NotificationFilter{Webhooks: []uuid.UUID{ops}}, map[notify.Status]int64{notify.Delivered: 2, notify.Failed: 1})
+	wantCounts("of some statuses", api.NotificationFilter{Statuses: []notify.Status{notify.Failed, notify.Pending}},
+		map[notify.Status]int64{notify.Pending: 1, notify.Failed: 1})
 	later := time.Now().Add(time.Hour)
 	wantCounts("of later", api.NotificationFilter{From: &later}, nil)
 	if other, err := record.Counts(t.Context(), "another", api.NotificationFilter{}); err != nil || len(other) != 0 {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,40 +20,52 @@ const (
 	mostFlowing = 50_000
 )
 
-// Counts counts a tenant's messages by status. Indexes find those that wait or could not be
-// delivered; the others are counted among the newest.
+// Counts counts a tenant's messages by status, or only those of some statuses. Indexes find those
+// that wait or could not be delivered; the others are counted among the newest, which takes longer.
 func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFilter) (map[notify.Status]int64, error) {
 	webhooks := f.Webhooks
 	if webhooks == nil {
 		webhooks = []uuid.UUID{}
 	}
+	wanted := func(status notify.Status) bool { return len(f.Statuses) == 0 || slices.Contains(f.Statuses, status) }
 	counts := map[notify.Status]int64{}
-	open, err := s.db.queries.NotificationsOpen(ctx, pgq.NotificationsOpenParams{
-		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Most: mostCounted,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count open messages: %w", err)
+	add := func(status string, messages int64) {
+		if wanted(notify.Status(status)) {
+			counts[notify.Status(status)] = min(messages, mostCounted)
+		}
 	}
-	for _, row := range open {
-		counts[notify.Status(row.Status)] = row.Messages
+	if wanted(notify.Pending) || wanted(notify.Retrying) {
+		open, err := s.db.queries.NotificationsOpen(ctx, pgq.NotificationsOpenParams{
+			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Most: mostCounted,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count open messages: %w", err)
+		}
+		for _, row := range open {
+			add(row.Status, row.Messages)
+		}
 	}
-	undelivered, err := s.db.queries.NotificationsUndelivered(ctx, pgq.NotificationsUndeliveredParams{
-		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count undelivered messages: %w", err)
+	if wanted(notify.Failed) || wanted(notify.Exhausted) {
+		undelivered, err := s.db.queries.NotificationsUndelivered(ctx, pgq.NotificationsUndeliveredParams{
+			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count undelivered messages: %w", err)
+		}
+		for _, row := range undelivered {
+			add(row.Status, row.Messages)
+		}
 	}
-	for _, row := range undelivered {
-		counts[notify.Status(row.Status)] = min(row.Messages, mostCounted)
-	}
-	ended, err := s.db.queries.NotificationsEnded(ctx, pgq.NotificationsEndedParams{
-		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Walked: mostWalked,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count delivered messages: %w", err)
-	}
-	for _, row := range ended {
-		counts[notify.Status(row.Status)] = min(row.Messages, mostCounted)
+	if wanted(notify.Delivered) || wanted(notify.Discarded) || wanted(notify.Suppressed) {
+		ended, err := s.db.queries.NotificationsEnded(ctx, pgq.NotificationsEndedParams{
+			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Walked: mostWalked,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count delivered messages: %w", err)
+		}
+		for _, row := range ended {
+			add(row.Status, row.Messages)
+		}
 	}
 	return counts, nil
 }

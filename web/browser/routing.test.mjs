@@ -98,6 +98,42 @@ describe("who is notified", { timeout: 600_000 }, () => {
     await said(page, "Escalation: 1 h 30 min after an alert fires");
   });
 
+  test("what is removed passes the focus to the next, the previous, or what adds one", async () => {
+    const { version, teams } = await stage.call("GET", "/teams");
+    const names = ["One", "Two"].map((word) => stage.name(word));
+    const members = ["ada@example.com", "bo@example.com"];
+    await stage.call(
+      "PUT",
+      "/teams",
+      { teams: [...teams, ...names.map((name) => ({ name, members }))] },
+      { "If-Match": `"${version}"` },
+    );
+    const page = await stage.open("/teams");
+    const focusOn = (name) =>
+      page.waitForFunction((wanted) => document.activeElement?.ariaLabel === wanted, name, visible);
+    await button(page, `Edit ${names[0]}`).click();
+    const field = list(page, "Members");
+    await field.focus();
+    await page.keyboard.press("Backspace");
+    await page.locator(".mantine-Pill-root").getByText(members[1]).waitFor({ state: "detached" });
+    assert.ok(await field.evaluate((element) => element === document.activeElement), "the field keeps the focus");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await button(page, `Delete ${names[1]}`).focus();
+    await page.keyboard.press("Enter");
+    await button(page, "Delete team").focus();
+    await page.keyboard.press("Enter");
+    await focusOn(`Delete ${names[0]}`);
+
+    await page.goto(`${stage.world.url}/rules/new`);
+    await button(page, "Add attribute").click();
+    await button(page, "Add attribute").click();
+    await button(page, "Remove attribute 2").press("Enter");
+    await focusOn("Remove attribute 1");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.textContent === "Add attribute", undefined, visible);
+  });
+
   test("routes are put in another order and removed, and who is notified otherwise is chosen", async () => {
     const { application } = await stage.rule({ webhookIds: [], useRoutingPolicy: true });
     const webhook = await stage.webhook();

@@ -57,6 +57,13 @@ describe("parts of pages", { timeout: 2_160_000 }, () => {
     await checked.waitFor({ state: "attached", timeout: 45_000 });
     const mark = await colours(checked);
     assert.notEqual(mark.color, mark.page);
+    // A page's own colours may be invisible on the system's background.
+    await opened.goto(`${stage.world.url}/inbox`);
+    const tabs = opened.getByRole("navigation", { name: "State" }).locator("a");
+    await tabs.first().waitFor(visible);
+    for (const tab of await tabs.all()) {
+      assert.equal((await colours(tab.locator("svg"))).color, (await colours(tab)).color);
+    }
   });
 
   test("what opens on a page can be used by everybody, too", async () => {

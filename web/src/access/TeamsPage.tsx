@@ -1,19 +1,22 @@
 import { MultiSelect, TagsInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
+import { userList } from "../api/access";
 import { assignees } from "../api/alerts";
 import { useMay } from "../api/operations";
 import { type Team, teamKeys, teamList, updateTeams } from "../api/teams";
 import { webhookList } from "../api/webhooks";
 import { Button } from "../ui/Button";
 import { FormDialog } from "../ui/FormDialog";
+import formStyles from "../ui/form.module.css";
 import { IconPerson, IconPlus, IconSettings, IconTrash } from "../ui/icons";
 import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useServerForm } from "../ui/useServerForm";
+import { listed } from "../ui/words";
 import { AccessPage } from "./AccessPage";
 
 type Open = { what: "edit"; team: Team | undefined } | { what: "delete"; team: Team };
@@ -26,6 +29,7 @@ export function TeamsPage() {
   const hidden = teams.data?.membersHidden === true;
   const { data: webhooks = [] } = useQuery(webhookList());
   const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
+  const notUsers = useNotUsers();
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (
@@ -34,7 +38,7 @@ export function TeamsPage() {
       settings
       actions={
         may && (
-          <Button look="primary" onClick={() => setOpen({ what: "edit", team: undefined })}>
+          <Button look="primary" data-add="teams" onClick={() => setOpen({ what: "edit", team: undefined })}>
             <IconPlus size={16} aria-hidden="true" />
             New team
           </Button>
@@ -73,9 +77,14 @@ export function TeamsPage() {
                 <td>
                   <div className={table.name}>{team.name}</div>
                 </td>
-                {!hidden && <td data-label="Members">{listed(team.members)}</td>}
-                {!hidden && <td data-label="Groups">{listed(team.groups)}</td>}
-                <td data-label="Escalations go to">{listed(team.webhookIds?.map(nameOf))}</td>
+                {!hidden && (
+                  <td data-label="Members">
+                    {names(team.members)}
+                    <NotUsers who={notUsers(team.members)} />
+                  </td>
+                )}
+                {!hidden && <td data-label="Groups">{names(team.groups)}</td>}
+                <td data-label="Escalations go to">{names(team.webhookIds?.map(nameOf))}</td>
                 {may && (
                   <td>
                     <div className={table.actions}>
@@ -91,6 +100,7 @@ export function TeamsPage() {
                       <Button
                         look="quiet"
                         iconOnly
+                        data-remove="teams"
                         aria-label={`Delete ${team.name}`}
                         title="Delete"
                         onClick={() => setOpen({ what: "delete", team })}
@@ -115,8 +125,20 @@ export function TeamsPage() {
   );
 }
 
-function listed(names: readonly string[] | undefined) {
-  return names?.length ? names.join(", ") : <span className={table.quiet}>None</span>;
+function names(list: readonly string[] | undefined) {
+  return list?.length ? list.join(", ") : <span className={table.quiet}>None</span>;
+}
+
+/** The members that no user has as an e-mail address. None while the users are not known. */
+function useNotUsers(): (members: readonly string[] | undefined) => readonly string[] {
+  const { data: users } = useQuery({ ...userList(), enabled: useMay()("listUsers") });
+  const known = useMemo(() => users && new Set(users.map(({ email }) => email.toLowerCase())), [users]);
+  return (members = []) => (known ? members.filter((member) => !known.has(member.trim().toLowerCase())) : []);
+}
+
+/** A user may still be created, or come from OpenID Connect: this is no error. */
+function NotUsers({ who }: { who: readonly string[] }) {
+  return who.length > 0 && <div className={table.sub}>Not a user yet: {listed(who)}</div>;
 }
 
 interface EditProps {
@@ -135,6 +157,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
   const [{ version, teams }] = useState(read);
   const { data: webhooks = [] } = useQuery(webhookList());
   const { data: people = [] } = useQuery({ ...assignees(), enabled: useMay()("listAssignees") });
+  const notUsers = useNotUsers();
   const form = useForm({
     initialValues: {
       name: team?.name ?? "",
@@ -153,6 +176,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
     onSaved: onClose,
     onSettled: () => cache.invalidateQueries({ queryKey: teamKeys.all }),
   });
+  const unknown = notUsers(form.values.members);
   return (
     <FormDialog
       title={team === undefined ? "New team" : `Edit ${team.name}`}
@@ -175,6 +199,13 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
         data={people}
         {...form.getInputProps("members")}
       />
+      <div role="status">
+        {unknown.length > 0 && (
+          <p className={formStyles.hint}>
+            Not a user yet: {listed(unknown)}. People belong to the team from their first sign-in on.
+          </p>
+        )}
+      </div>
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Groups"

@@ -36,7 +36,7 @@ export function TokensPage() {
       title="Tokens"
       admin
       actions={
-        <Button look="primary" onClick={() => setMaking(true)}>
+        <Button look="primary" data-add="tokens" onClick={() => setMaking(true)}>
           <IconPlus size={16} aria-hidden="true" />
           New token
         </Button>
@@ -82,7 +82,13 @@ export function TokensPage() {
                 </td>
                 <td>
                   <div className={table.actions}>
-                    <Button look="quiet" iconOnly aria-label={`Revoke ${token.name}`} onClick={() => setDoomed(token)}>
+                    <Button
+                      look="quiet"
+                      iconOnly
+                      data-remove="tokens"
+                      aria-label={`Revoke ${token.name}`}
+                      onClick={() => setDoomed(token)}
+                    >
                       <IconTrash size={16} aria-hidden="true" />
                     </Button>
                   </div>

@@ -143,6 +143,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
           <Button
             look="quiet"
             iconOnly
+            data-remove="users"
             aria-label={`Delete ${user.name}`}
             title="Delete"
             onClick={() => onOpen("delete")}

@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { api, open, problem, startWorld } from "../test/world";
@@ -9,6 +9,7 @@ const { server } = startWorld();
 function teams(first: unknown[] = []) {
   const stored = { version: 1, teams: first };
   server.use(
+    http.get(api("/users"), () => HttpResponse.json({ items: [{ id: "u1", email: "ada@example.com" }] })),
     http.get(api("/teams"), () => HttpResponse.json(stored)),
     http.put(api("/teams"), async ({ request }) => {
       if (request.headers.get("If-Match") !== `"${stored.version}"`) {
@@ -45,6 +46,37 @@ test("an administrator makes, edits and deletes a team", async () => {
   await user.click(await screen.findByRole("button", { name: "Delete team" }));
   await screen.findByText("No teams yet");
   expect(stored.teams).toEqual([]);
+});
+
+test("after a team is deleted, the focus is on the next one, the previous one, or what makes one", async () => {
+  teams(["a", "b", "c"].map((name) => ({ name })));
+  const { user } = open("/teams");
+  const remove = async (name: string) => {
+    const button = await screen.findByRole("button", { name: `Delete ${name}` });
+    await user.click(button);
+    const confirm = await screen.findByRole("button", { name: "Delete team" });
+    // A browser returns the focus when a dialog closes; the simulated page does not.
+    button.focus();
+    fireEvent.click(confirm);
+  };
+  const has = (name: string) => waitFor(() => expect(screen.getByRole("button", { name })).toHaveFocus());
+  await remove("b");
+  await has("Delete c");
+  await remove("c");
+  await has("Delete a");
+  await remove("a");
+  await has("New team");
+});
+
+test("a member who is not a user yet is named, in the list and where members are written", async () => {
+  teams([{ name: "integration", members: ["ADA@example.com", "eve@example.com"] }]);
+  const { user } = open("/teams");
+  const row = await screen.findByRole("row", { name: /integration/ });
+  expect(await within(row).findByText("Not a user yet: eve@example.com")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Edit integration" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Edit integration" }));
+  await user.type(dialog.getByLabelText("Members"), "bo@example.com{Enter}");
+  expect(dialog.getByRole("status")).toHaveTextContent(/^Not a user yet: eve@example\.com and bo@example\.com\./);
 });
 
 test("a team that is refused has the focus on what is wrong", async () => {

@@ -26,6 +26,7 @@ export const notificationKeys = {
 const pageSize = 50;
 const busyPollMs = 2_000;
 const idlePollMs = 10_000;
+const failedPollMs = 30_000;
 /** A longer list is refreshed less often, in proportion to its length: it needs a call for each page. */
 const pagesAtFullPace = 3;
 
@@ -93,6 +94,20 @@ export function notificationCounts({ webhookId, hours }: NotificationFilter) {
         }),
       ),
     refetchInterval: idlePollMs,
+    retry: false,
+  });
+}
+
+/** How many messages failed for good. Counting only those is cheap. */
+export function failedCounts() {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "failed"] as const,
+    queryFn: async ({ signal }) => {
+      const query = { status: ["FAILED" as const, "EXHAUSTED" as const] };
+      const { failed, exhausted } = await body(client.GET("/notifications/counts", { signal, params: { query } }));
+      return { failed, exhausted };
+    },
+    refetchInterval: failedPollMs,
     retry: false,
   });
 }

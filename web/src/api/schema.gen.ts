@@ -6291,6 +6291,8 @@ export interface operations {
             query?: {
                 /** @description Created at or after this time. */
                 from?: string;
+                /** @description Count only messages of these statuses; the others are 0. */
+                status?: components["schemas"]["NotificationStatus"][];
                 /** @description Created before this time. */
                 to?: string;
                 webhookId?: string[];

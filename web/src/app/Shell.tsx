@@ -16,6 +16,7 @@ import {
   IconSilence,
   IconWebhook,
 } from "../ui/icons";
+import { useRemovalFocus } from "../ui/useRemovalFocus";
 import { usePrefetch } from "./chunk/prefetch";
 import { KeyHelp } from "./KeyHelp";
 import { PersonMenu } from "./PersonMenu";
@@ -36,6 +37,7 @@ const moved = ["/silences", "/routing", ...settingsPages];
 /** The frame around every page: the rail, which is a bar at the bottom of a phone. */
 export function Shell() {
   usePrefetch();
+  useRemovalFocus();
   const [help, setHelp] = useState(false);
   useAppCommands(() => setHelp(true));
   const admin = isAtLeast(useQuery(me()).data, "admin");

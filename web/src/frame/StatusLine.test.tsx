@@ -27,3 +27,21 @@ test("a page that runs old code offers to reload, once the server serves other s
     "Tocsin has been updated. Reload the page.",
   );
 });
+
+test("messages that failed are a link to them, in the line and on the System page", async () => {
+  const counts = { pending: 0, retrying: 0, delivered: 5, failed: 1, exhausted: 1, discarded: 0, suppressed: 0 };
+  server.use(
+    http.get(api("/status"), () => HttpResponse.json({ ...aStatus(), outbox: { depth: 0, estimated: false } })),
+    http.get(api("/notifications/counts"), ({ request }) => {
+      expect(new URL(request.url).searchParams.getAll("status")).toEqual(["FAILED", "EXHAUSTED"]);
+      return HttpResponse.json(counts);
+    }),
+    http.get(api("/replicas"), () => HttpResponse.json({ items: [] })),
+  );
+  open("/system");
+  await waitFor(() => expect(screen.getAllByRole("link", { name: "2 messages failed" })).toHaveLength(2));
+  for (const link of screen.getAllByRole("link", { name: "2 messages failed" })) {
+    expect(link).toHaveAttribute("href", expect.stringMatching(/^\/deliveries\?status=.*failed.*exhausted/));
+  }
+  expect(screen.queryByText("All messages delivered")).toBeNull();
+});

@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useSyncExternalStore } from "react";
 import { useLive } from "../api/LiveProvider";
+import { failedCounts } from "../api/notifications";
 import { systemStatus } from "../api/status";
 import { announcement, facts } from "./facts";
 import styles from "./StatusLine.module.css";
@@ -11,8 +13,9 @@ export function StatusLine() {
   const live = useLive();
   const connection = useSyncExternalStore(live.subscribe, live.current);
   const { data: status, isError } = useQuery(systemStatus());
+  const { data: counts } = useQuery(failedCounts());
   const outdated = useOutdated(status?.version);
-  const shown = facts(connection, status, !isError);
+  const shown = facts(connection, status, !isError, counts);
   return (
     <>
       <section className={styles.line} aria-label="Tocsin status">
@@ -24,9 +27,15 @@ export function StatusLine() {
             </button>
           </span>
         )}
-        {shown.map(({ key, text, tone }) => (
+        {shown.map(({ key, text, tone, deliveries }) => (
           <span key={key} className={`${styles.fact} ${styles[tone] ?? ""}`} title={text}>
-            <span>{text}</span>
+            {deliveries ? (
+              <Link to="/deliveries" search={{ status: [...deliveries] }} className={styles.to}>
+                {text}
+              </Link>
+            ) : (
+              <span>{text}</span>
+            )}
           </span>
         ))}
       </section>

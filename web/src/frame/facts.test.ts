@@ -23,14 +23,37 @@ const healthy: Status = {
   },
   outbox: { depth: 0, estimated: false },
 };
+const none = { failed: 0, exhausted: 0 };
 const texts = (...args: Parameters<typeof facts>) => facts(...args).map(({ text, tone }) => `${tone}: ${text}`);
 
 test("a healthy system is quiet", () => {
-  expect(texts("live", healthy, true)).toEqual([
+  expect(texts("live", healthy, true, none)).toEqual([
     "good: Live",
     "quiet: Evaluation 1 s behind",
     "quiet: All messages delivered",
   ]);
+});
+
+test("messages that failed for good are not delivered, whatever else waits", () => {
+  const messages = { failed: 1, exhausted: 2 };
+  // What is well follows what is not: a phone has no room for all.
+  expect(texts("live", healthy, true, messages)).toEqual([
+    "good: Live",
+    "warn: 3 messages failed",
+    "quiet: Evaluation 1 s behind",
+  ]);
+  const waiting = { ...healthy, outbox: { depth: 2, estimated: false } };
+  expect(texts("live", waiting, true, messages).slice(1)).toEqual([
+    "warn: 3 messages failed",
+    "quiet: Evaluation 1 s behind",
+    "quiet: 2 messages to deliver",
+  ]);
+  expect(texts("live", healthy, true, { ...none, failed: 10_000 })).toContain("warn: 10,000+ messages failed");
+  expect(announcement(facts("live", healthy, true, messages))).toBe("Some messages failed.");
+});
+
+test("whether all messages are delivered is not said before it is known", () => {
+  expect(texts("live", healthy, true)).toEqual(["good: Live", "quiet: Evaluation 1 s behind"]);
 });
 
 test("trouble is named, the worst first", () => {

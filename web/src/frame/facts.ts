@@ -1,7 +1,9 @@
-import type { Status } from "../api/client";
+import type { NotificationCounts, Status } from "../api/client";
 import { type Connection, pollMs } from "../api/live";
 import { lag, minuteTime, span } from "../ui/time";
-import { counted } from "../ui/words";
+import { counted, number } from "../ui/words";
+
+type FailedCounts = Pick<NotificationCounts, "failed" | "exhausted">;
 
 export interface Fact {
   key: string;
@@ -9,6 +11,8 @@ export interface Fact {
   tone: "good" | "quiet" | "warn" | "bad";
   /** The announcement of a problem: without numbers, so that it is announced once. */
   said?: string;
+  /** Which messages the fact is about, if it links to them. */
+  deliveries?: readonly string[];
 }
 
 /** Evaluation runs every second and has a settle time; a longer delay should be noticed. */
@@ -25,7 +29,12 @@ export function announcement(shown: readonly Fact[]): string {
  * The facts in the line under the header, most important first: whether the page is fresh, whether
  * Tocsin reaches its dependencies, whether rules are evaluated, whether messages are delivered.
  */
-export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
+export function facts(
+  connection: Connection,
+  status: Status | undefined,
+  reachable: boolean,
+  counts?: FailedCounts,
+): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];
   // An old answer says nothing about the present.
   if (!status || !reachable) return list;
@@ -62,7 +71,17 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       tone: "quiet",
     });
   }
-  if (outbox) {
+  const lost = undelivered(counts);
+  if (lost) {
+    list.push({
+      key: "undelivered",
+      text: lost,
+      tone: "warn",
+      said: "Some messages failed.",
+      deliveries: failedStatuses,
+    });
+  }
+  if (outbox && (outbox.depth > 0 || (counts && !lost))) {
     const age = outbox.oldestAgeSeconds;
     const isOld = (age ?? 0) > waitingLongSeconds;
     list.push({
@@ -75,7 +94,24 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       ...(isOld ? { said: "Messages are waiting to be delivered." } : {}),
     });
   }
-  return list;
+  // A phone has room for two or three.
+  const isQuiet = ({ tone }: Fact) => tone === "quiet";
+  return [...list.filter((fact) => !isQuiet(fact)), ...list.filter(isQuiet)];
+}
+
+/** The statuses of messages that failed for good, as an address has them. */
+export const failedStatuses = ["failed", "exhausted"];
+
+/** Where the API stops counting. */
+const mostCounted = 10_000;
+
+/** How many messages failed for good: "2 messages failed". Empty if none did, or if it is not known. */
+export function undelivered({ failed, exhausted }: FailedCounts = { failed: 0, exhausted: 0 }): string {
+  const count = failed + exhausted;
+  if (count === 0) return "";
+  return Math.max(failed, exhausted) < mostCounted
+    ? `${counted(count, "message")} failed`
+    : `${number(mostCounted)}+ messages failed`;
 }
 
 function freshness(connection: Connection, reachable: boolean): Fact {

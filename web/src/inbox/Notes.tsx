@@ -58,6 +58,7 @@ export function Notes({ of, readers }: Props) {
                   <Button
                     look="quiet"
                     iconOnly
+                    data-remove="notes"
                     aria-label={`Delete note by ${note.author}`}
                     onClick={() => setDoomed(note)}
                   >
@@ -127,7 +128,14 @@ function Write({ of, readers }: Props) {
       <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
         <p>Your note has not been saved.</p>
       </LeaveGuard>
-      <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
+      <Textarea
+        data-add="notes"
+        label="New note"
+        description={readers}
+        rows={3}
+        maxLength={longest}
+        {...form.getInputProps("text")}
+      />
       {write.problem && <p role="alert">{write.problem}</p>}
       <Button type="submit" disabled={!text || write.busy}>
         Add note

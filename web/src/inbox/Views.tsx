@@ -71,7 +71,13 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
                 <span className={styles.actions}>
                   <CopyButton text={linkTo(searchOf(view))} what={`the link to ${view.name}`} />
                   {mayDelete(who, view) && (
-                    <Button look="quiet" iconOnly aria-label={`Delete ${view.name}`} onClick={() => setDoomed(view)}>
+                    <Button
+                      look="quiet"
+                      iconOnly
+                      data-remove="views"
+                      aria-label={`Delete ${view.name}`}
+                      onClick={() => setDoomed(view)}
+                    >
                       <IconTrash size={15} aria-hidden="true" />
                     </Button>
                   )}
@@ -82,6 +88,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
         )}
         <TextInput
           label="Save these filters as"
+          data-add="views"
           placeholder="Orders in production"
           maxLength={longestName}
           autoComplete="off"

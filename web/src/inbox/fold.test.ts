@@ -45,6 +45,18 @@ describe("groupRows", () => {
     expect(states).toMatchObject([{ state: "loading" }, { state: "failed" }]);
   });
 
+  test("a row whose group has not changed is the same row, so that it is not drawn again", () => {
+    const groups = [e, group("F", 1)];
+    const below = ["E1", "E2", "E3"].map(alert);
+    const known = new WeakMap();
+    const rows = (open: boolean) => groupRows(groups, new Map(open ? [["signature E", below]] : []), known);
+    const same = (open: boolean) => rows(open).map((row, at) => row === rows(open)[at]);
+    expect(same(false)).toEqual([true, true]);
+    expect(rows(true)[0]).toMatchObject({ open: true });
+    expect(same(true)).toEqual([true, true, true, true, true]);
+    expect(rows(false)[0]).toMatchObject({ open: false });
+  });
+
   test("a group of one is as unread as the group", () => {
     expect(groupRows([group("F", 1, 1)], new Map())[0]).toMatchObject({ alert: { unread: true } });
   });

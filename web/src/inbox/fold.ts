@@ -42,17 +42,22 @@ export function groupId({ ruleId, signature, application, route }: AlertGroup): 
   return ruleId === undefined ? `signature ${signature ?? ""}` : `rule ${ruleId}`;
 }
 
-/** A group of one alert is that alert; an opened group has its alerts below it. */
-export function groupRows(groups: readonly AlertGroup[], opened: Opened): readonly Row[] {
+/**
+ * A group of one alert is that alert; an opened group has its alerts below it. For a group or an
+ * alert in `known`, the row is the same object as before.
+ */
+export function groupRows(
+  groups: readonly AlertGroup[],
+  opened: Opened,
+  known = new WeakMap<Alert | AlertGroup, Row>(),
+): readonly Row[] {
   return groups.flatMap((group): Row[] => {
-    if (group.count === 1) {
-      const alert = { ...group.newest, unread: group.unread > 0 };
-      return [{ kind: "alert", id: alert.id, alert, nested: false }];
-    }
     const id = groupId(group);
     const open = opened.has(id);
-    const row: Row = { kind: "group", id, group, open };
-    if (!open) return [row];
+    const before = known.get(group);
+    const row = before && !(before.kind === "group" && before.open !== open) ? before : rowOfGroup(group, id, open);
+    known.set(group, row);
+    if (row.kind !== "group" || !open) return [row];
     const alerts = opened.get(id);
     const shown = alerts?.length ?? 0;
     const rest = (state: "loading" | "failed" | "more" | "all"): Row => ({
@@ -66,11 +71,21 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
     if (alerts === null) return [row, rest("failed")];
     return [
       row,
-      ...alerts.map((alert): Row => ({ kind: "alert", id: alert.id, alert, nested: true })),
+      ...alerts.map((alert) => {
+        const below: Row = known.get(alert) ?? { kind: "alert", id: alert.id, alert, nested: true };
+        known.set(alert, below);
+        return below;
+      }),
       // An issue has its own page, with a link to it.
       ...(shown < group.count ? [rest("more")] : group.application !== undefined ? [rest("all")] : []),
     ];
   });
+}
+
+function rowOfGroup(group: AlertGroup, id: string, open: boolean): Row {
+  if (group.count > 1) return { kind: "group", id, group, open };
+  const alert = { ...group.newest, unread: group.unread > 0 };
+  return { kind: "alert", id: alert.id, alert, nested: false };
 }
 
 /** The filter that only the alerts of a group match. */

@@ -34,7 +34,7 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
   const openedGroups = useMemo(() => groups.filter((group) => opened.has(groupId(group))), [groups, opened]);
   const nested = useQueries({ queries: openedGroups.map((group) => nestedAlerts(withinGroup(filter, group))) });
 
-  const [known] = useState(() => new WeakMap<Alert, Row>());
+  const [known] = useState(() => new WeakMap<Alert | AlertGroup, Row>());
   const listed = useMemo((): readonly Row[] => {
     if (fold === "none") return alertRows(withPinned(alerts, pinned), known);
     const contents: Opened = new Map(
@@ -43,7 +43,7 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
         return [groupId(group), data?.items ?? (isError ? null : undefined)] as const;
       }),
     );
-    return groupRows(groups, contents);
+    return groupRows(groups, contents, known);
   }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
   const rows = useHeldRow(key, listed, fold === "none" ? undefined : open);
   const wanted = useRef(Number.POSITIVE_INFINITY);

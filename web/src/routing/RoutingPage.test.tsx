@@ -201,6 +201,22 @@ test("the focus goes on with what is edited, and to what comes next", async () =
   expect(button("Add route")).toHaveFocus(); // Nothing was changed, so there is nothing to save.
 });
 
+test("after a step is removed, the focus is on the next, the previous, or what adds one", async () => {
+  answers();
+  const { user } = open("/routing");
+  await screen.findByRole("region", { name: "ERP" });
+  const button = (name: string) => screen.getByRole("button", { name });
+  await user.click(button("Edit Rest"));
+  for (let step = 0; step < 3; step++) await user.click(button("Add step"));
+  await user.click(button("Remove step 2"));
+  expect(screen.queryByRole("button", { name: "Remove step 3" })).toBeNull();
+  expect(button("Remove step 2")).toHaveFocus();
+  await user.click(button("Remove step 2"));
+  await waitFor(() => expect(button("Remove step 1")).toHaveFocus());
+  await user.click(button("Remove step 1"));
+  await waitFor(() => expect(button("Add step")).toHaveFocus());
+});
+
 test("a policy that cannot be read is not replaced without a change", async () => {
   answers({ ...policy, routes: [], problem: "unknown field" });
   open("/routing");

@@ -54,6 +54,7 @@ export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
           <Button
             look="quiet"
             iconOnly
+            data-remove="steps"
             aria-label={`Remove step ${at + 1}`}
             onClick={() => onChange(steps.toSpliced(at, 1))}
           >
@@ -68,7 +69,7 @@ export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
       )}
       {steps.length < most && (
         <div>
-          <Button onClick={() => onChange([...steps, { afterMinutes: last + 15 }])}>
+          <Button data-add="steps" onClick={() => onChange([...steps, { afterMinutes: last + 15 }])}>
             <IconPlus size={16} aria-hidden="true" />
             Add step
           </Button>

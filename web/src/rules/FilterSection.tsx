@@ -153,6 +153,7 @@ function Attributes({ editor }: { editor: Editor }) {
             <Button
               look="quiet"
               iconOnly
+              data-remove="attributes"
               aria-label={`Remove attribute ${index + 1}`}
               onClick={() => state.removeListItem("filter.attributes", index)}
             >
@@ -166,6 +167,7 @@ function Attributes({ editor }: { editor: Editor }) {
       )}
       <div>
         <Button
+          data-add="attributes"
           onClick={() => {
             added.current = true;
             state.insertListItem("filter.attributes", { ...initialAttribute });

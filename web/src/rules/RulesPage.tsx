@@ -51,7 +51,7 @@ export function RulesPage() {
             Explain<span className="visually-hidden"> an exchange</span>
           </Link>
           {mayWrite && (
-            <Link to="/rules/new" className={buttonClass("primary")}>
+            <Link to="/rules/new" data-add="rules" className={buttonClass("primary")}>
               <IconPlus size={16} aria-hidden="true" />
               {drafted(undefined) ? "Continue new rule" : "New rule"}
             </Link>
@@ -287,7 +287,14 @@ function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowPr
                   <IconCopy size={16} aria-hidden="true" />
                 </Button>
               </span>
-              <Button look="quiet" iconOnly aria-label={`Delete ${rule.name}`} title="Delete" onClick={onDelete}>
+              <Button
+                look="quiet"
+                iconOnly
+                data-remove="rules"
+                aria-label={`Delete ${rule.name}`}
+                title="Delete"
+                onClick={onDelete}
+              >
                 <IconTrash size={16} aria-hidden="true" />
               </Button>
             </>

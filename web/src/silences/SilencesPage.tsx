@@ -46,7 +46,7 @@ export function SilencesPage() {
       }
       actions={
         may("createSilence") && (
-          <Link to="/silences/new" className={buttonClass("primary")}>
+          <Link to="/silences/new" data-add="silences" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
             New silence
           </Link>
@@ -92,7 +92,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
         actions={
           mayEnd
             ? (silence) => (
-                <Button onClick={() => setEnding(silence)} aria-label={`End ${silence.name}`}>
+                <Button data-remove="silences" onClick={() => setEnding(silence)} aria-label={`End ${silence.name}`}>
                   End
                 </Button>
               )

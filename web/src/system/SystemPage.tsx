@@ -2,9 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { PartitionStatus, Replica, Status } from "../api/client";
+import { failedCounts } from "../api/notifications";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
-import { lateSeconds, pending } from "../frame/facts";
+import { failedStatuses, lateSeconds, pending, undelivered } from "../frame/facts";
 import { Page } from "../frame/Page";
 import { Ago, ClockTime } from "../ui/Instant";
 import { useLastError } from "../ui/lastError";
@@ -74,6 +75,8 @@ function NumbersToCome() {
 
 /** A few figures for a quick look. */
 function Numbers({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
+  const { data: counts } = useQuery(failedCounts());
+  const lost = undelivered(counts);
   return (
     <Figures>
       {dependencies.map(({ name, reachable, error }) => (
@@ -98,10 +101,17 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
             </Link>
           </b>
           <span>
-            {outbox.oldestAgeSeconds === undefined
-              ? "All messages delivered"
-              : `Oldest waits for ${span(outbox.oldestAgeSeconds)}`}
+            {outbox.oldestAgeSeconds !== undefined
+              ? `Oldest waiting for ${span(outbox.oldestAgeSeconds)}`
+              : counts && !lost && "All messages delivered"}
           </span>
+          {lost && (
+            <span>
+              <Link to="/deliveries" search={{ status: failedStatuses }}>
+                {lost}
+              </Link>
+            </span>
+          )}
         </Figure>
       )}
       <Figure name="Completeness" bad={(completeness?.missing ?? 0) > 0}>

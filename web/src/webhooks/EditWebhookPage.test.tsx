@@ -102,6 +102,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await name();
     await user.click(screen.getByRole("button", { name: "Remove quiet hours 1" }));
+    await waitFor(() => expect(screen.getByRole("button", { name: "Add quiet hours" })).toHaveFocus());
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(saved).toHaveLength(1));
     expect(saved[0]?.edit).not.toHaveProperty("quietHours");

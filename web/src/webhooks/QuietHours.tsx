@@ -26,6 +26,7 @@ export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
           />
           <Button
             look="quiet"
+            data-remove="quiet hours"
             aria-label={`Remove quiet hours ${place + 1}`}
             onClick={() => set(quietHours.filter((_, at) => at !== place))}
           >
@@ -40,6 +41,7 @@ export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
       )}
       <div>
         <Button
+          data-add="quiet hours"
           disabled={quietHours.length >= 10}
           onClick={() =>
             set([

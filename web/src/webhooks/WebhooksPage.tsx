@@ -37,7 +37,7 @@ export function WebhooksPage() {
       scrolls
       actions={
         may && (
-          <Link to="/webhooks/new" className={buttonClass("primary")}>
+          <Link to="/webhooks/new" data-add="webhooks" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
             {drafted(undefined) ? "Continue new webhook" : "New webhook"}
           </Link>
@@ -164,6 +164,7 @@ function RowActions({ webhook, onOpen }: { webhook: Webhook; onOpen: TableProps[
       <Button
         look="quiet"
         iconOnly
+        data-remove="webhooks"
         aria-label={`Delete ${webhook.name}`}
         title="Delete"
         onClick={() => onOpen("delete", webhook)}
