@@ -391,9 +391,9 @@ func newRecordMemory() *recordMemory {
 	return &recordMemory{records: []api.NotificationRecord{retrying}}
 }
 
-func (m *recordMemory) Counts(_ context.Context, _ string, f api.NotificationFilter) (map[notify.Status]int64, error) {
+func (m *recordMemory) Counts(_ context.Context, _ string, f api.NotificationFilter) (map[notify.Status]int64, bool, error) {
 	m.counted = f
-	return map[notify.Status]int64{notify.Retrying: 1, notify.Delivered: 10_000}, nil
+	return map[notify.Status]int64{notify.Retrying: 1, notify.Delivered: 10_000}, true, nil
 }
 
 func (m *recordMemory) Flow(context.Context, string, uuid.UUID) (api.WebhookFlow, error) {

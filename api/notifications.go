@@ -26,8 +26,10 @@ type NotificationReader interface {
 	// at a bounded number of notifications. The returned mark says where to continue; it is nil at
 	// the end.
 	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, *NotificationMark, error)
-	// Counts counts messages by status. It uses only the webhook and the creation of the filter.
-	Counts(ctx context.Context, tenant string, f NotificationFilter) (map[notify.Status]int64, error)
+	// Counts counts messages by status. It uses only the statuses, the webhook and the creation of
+	// the filter. complete is false if those that were delivered, discarded or suppressed were counted
+	// among the newest messages only.
+	Counts(ctx context.Context, tenant string, f NotificationFilter) (counts map[notify.Status]int64, complete bool, err error)
 	// Flow reports how the attempts of the last 24 hours at a webhook went.
 	Flow(ctx context.Context, tenant string, webhook uuid.UUID) (WebhookFlow, error)
 	// Get returns one notification with its history.
@@ -170,7 +172,7 @@ func (s *server) CountNotifications(ctx context.Context, req CountNotificationsR
 	if err != nil {
 		return nil, err
 	}
-	counts, err := s.Notifications.Counts(ctx, tenantOf(ctx), NotificationFilter{
+	counts, complete, err := s.Notifications.Counts(ctx, tenantOf(ctx), NotificationFilter{
 		Statuses: statuses, Webhooks: deref(p.WebhookID), From: p.From, To: p.To,
 	})
 	if err != nil {
@@ -179,7 +181,7 @@ func (s *server) CountNotifications(ctx context.Context, req CountNotificationsR
 	return CountNotifications200JSONResponse{
 		Pending: counts[notify.Pending], Retrying: counts[notify.Retrying], Delivered: counts[notify.Delivered],
 		Failed: counts[notify.Failed], Exhausted: counts[notify.Exhausted], Discarded: counts[notify.Discarded],
-		Suppressed: counts[notify.Suppressed],
+		Suppressed: counts[notify.Suppressed], Complete: complete,
 	}, nil
 }
 

@@ -2100,6 +2100,8 @@ type Notification struct {
 
 // NotificationCounts defines model for NotificationCounts.
 type NotificationCounts struct {
+	// Complete False if `delivered`, `discarded` and `suppressed` count only the newest 20,000 messages, so that there may be more.
+	Complete   bool  `json:"complete"`
 	Delivered  int64 `json:"delivered"`
 	Discarded  int64 `json:"discarded"`
 	Exhausted  int64 `json:"exhausted"`
@@ -5291,7 +5293,7 @@ type ClientInterface interface {
 	// CountNotifications Count messages by status
 	//
 	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
-	// and `suppressed` count only the newest 20,000 messages.
+	// and `suppressed` count only the newest 20,000 messages; see `complete`.
 	//
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 	CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7033,7 +7035,7 @@ func (c *Client) ListNotifications(ctx context.Context, params *ListNotification
 // CountNotifications Count messages by status
 //
 // Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
-// and `suppressed` count only the newest 20,000 messages.
+// and `suppressed` count only the newest 20,000 messages; see `complete`.
 //
 // Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 func (c *Client) CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15018,7 +15020,7 @@ type ClientWithResponsesInterface interface {
 	// CountNotificationsWithResponse Count messages by status
 	//
 	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
-	// and `suppressed` count only the newest 20,000 messages.
+	// and `suppressed` count only the newest 20,000 messages; see `complete`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22116,7 +22118,7 @@ func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context,
 // CountNotificationsWithResponse Count messages by status
 //
 // Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
-// and `suppressed` count only the newest 20,000 messages.
+// and `suppressed` count only the newest 20,000 messages; see `complete`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

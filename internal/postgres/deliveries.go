@@ -22,15 +22,15 @@ const (
 
 // Counts counts a tenant's messages by status, or only those of some statuses. Indexes find those
 // that wait or could not be delivered; the others are counted among the newest, which takes longer.
-func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFilter) (map[notify.Status]int64, error) {
+func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFilter) (counts map[notify.Status]int64, complete bool, err error) {
 	webhooks := f.Webhooks
 	if webhooks == nil {
 		webhooks = []uuid.UUID{}
 	}
 	wanted := func(status notify.Status) bool { return len(f.Statuses) == 0 || slices.Contains(f.Statuses, status) }
-	counts := map[notify.Status]int64{}
+	counts, complete = map[notify.Status]int64{}, true
 	add := func(status string, messages int64) {
-		if wanted(notify.Status(status)) {
+		if wanted(notify.Status(status)) && messages > 0 {
 			counts[notify.Status(status)] = min(messages, mostCounted)
 		}
 	}
@@ -39,7 +39,7 @@ func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFi
 			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Most: mostCounted,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("count open messages: %w", err)
+			return nil, false, fmt.Errorf("count open messages: %w", err)
 		}
 		for _, row := range open {
 			add(row.Status, row.Messages)
@@ -50,7 +50,7 @@ func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFi
 			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("count undelivered messages: %w", err)
+			return nil, false, fmt.Errorf("count undelivered messages: %w", err)
 		}
 		for _, row := range undelivered {
 			add(row.Status, row.Messages)
@@ -61,13 +61,14 @@ func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFi
 			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Walked: mostWalked,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("count delivered messages: %w", err)
+			return nil, false, fmt.Errorf("count delivered messages: %w", err)
 		}
-		for _, row := range ended {
-			add(row.Status, row.Messages)
-		}
+		add(string(notify.Delivered), ended.Delivered)
+		add(string(notify.Discarded), ended.Discarded)
+		add(string(notify.Suppressed), ended.Suppressed)
+		complete = ended.Walked < mostWalked
 	}
-	return counts, nil
+	return counts, complete, nil
 }
 
 // Flow reports how the attempts of the last 24 hours at a webhook went.

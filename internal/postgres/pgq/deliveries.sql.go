@@ -48,8 +48,9 @@ func (q *Queries) NotificationNth(ctx context.Context, arg NotificationNthParams
 	return i, err
 }
 
-const notificationsEnded = `-- name: NotificationsEnded :many
-select s.status, count(*) as messages
+const notificationsEnded = `-- name: NotificationsEnded :one
+select count(*) as walked, count(*) filter (where s.status = 'DELIVERED') as delivered,
+       count(*) filter (where s.status = 'DISCARDED') as discarded, count(*) filter (where s.status = 'SUPPRESSED') as suppressed
 from (
     select n.notification_id, n.webhook_id from notification n
     where n.tenant_id = $1
@@ -57,10 +58,8 @@ from (
       and n.created_at < coalesce($3::timestamptz, 'infinity')
     order by n.created_at desc, n.notification_id desc
     limit $4
-) n join settlement s using (notification_id)
-where s.status in ('DELIVERED', 'DISCARDED', 'SUPPRESSED')
-  and (cardinality($5::uuid[]) = 0 or n.webhook_id = any($5::uuid[]))
-group by s.status
+) n left join settlement s on s.notification_id = n.notification_id
+    and (cardinality($5::uuid[]) = 0 or n.webhook_id = any($5::uuid[]))
 `
 
 type NotificationsEndedParams struct {
@@ -72,36 +71,30 @@ type NotificationsEndedParams struct {
 }
 
 type NotificationsEndedRow struct {
-	Status   string
-	Messages int64
+	Walked     int64
+	Delivered  int64
+	Discarded  int64
+	Suppressed int64
 }
 
 // Counts messages that were delivered, discarded or suppressed, among a number of the tenant's
-// newest.
-func (q *Queries) NotificationsEnded(ctx context.Context, arg NotificationsEndedParams) ([]NotificationsEndedRow, error) {
-	rows, err := q.db.Query(ctx, notificationsEnded,
+// newest. walked is how many messages, of any status, were read.
+func (q *Queries) NotificationsEnded(ctx context.Context, arg NotificationsEndedParams) (NotificationsEndedRow, error) {
+	row := q.db.QueryRow(ctx, notificationsEnded,
 		arg.TenantID,
 		arg.FromAt,
 		arg.ToAt,
 		arg.Walked,
 		arg.WebhookIds,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []NotificationsEndedRow{}
-	for rows.Next() {
-		var i NotificationsEndedRow
-		if err := rows.Scan(&i.Status, &i.Messages); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	var i NotificationsEndedRow
+	err := row.Scan(
+		&i.Walked,
+		&i.Delivered,
+		&i.Discarded,
+		&i.Suppressed,
+	)
+	return i, err
 }
 
 const notificationsOpen = `-- name: NotificationsOpen :many

@@ -38,10 +38,11 @@ where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
   and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
 group by s.status;
 
--- name: NotificationsEnded :many
+-- name: NotificationsEnded :one
 -- Counts messages that were delivered, discarded or suppressed, among a number of the tenant's
--- newest.
-select s.status, count(*) as messages
+-- newest. walked is how many messages, of any status, were read.
+select count(*) as walked, count(*) filter (where s.status = 'DELIVERED') as delivered,
+       count(*) filter (where s.status = 'DISCARDED') as discarded, count(*) filter (where s.status = 'SUPPRESSED') as suppressed
 from (
     select n.notification_id, n.webhook_id from notification n
     where n.tenant_id = @tenant_id
@@ -49,10 +50,8 @@ from (
       and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
     order by n.created_at desc, n.notification_id desc
     limit @walked
-) n join settlement s using (notification_id)
-where s.status in ('DELIVERED', 'DISCARDED', 'SUPPRESSED')
-  and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
-group by s.status;
+) n left join settlement s on s.notification_id = n.notification_id
+    and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]));
 
 -- name: WebhookFlow :many
 -- Counts attempts at the messages of the last 24 hours by the hour in which they began. Returns one

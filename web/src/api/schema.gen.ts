@@ -754,7 +754,7 @@ export interface paths {
         /**
          * Count messages by status
          * @description Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded`
-         *     and `suppressed` count only the newest 20,000 messages.
+         *     and `suppressed` count only the newest 20,000 messages; see `complete`.
          */
         get: operations["countNotifications"];
         put?: never;
@@ -3063,6 +3063,8 @@ export interface components {
             webhookName: string;
         };
         NotificationCounts: {
+            /** @description False if `delivered`, `discarded` and `suppressed` count only the newest 20,000 messages, so that there may be more. */
+            complete: boolean;
             /** Format: int64 */
             delivered: number;
             /** Format: int64 */

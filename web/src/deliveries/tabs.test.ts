@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import { countOf, tabsOf } from "./tabs";
 
-const counts = { pending: 0, retrying: 12, delivered: 10_000, failed: 1234, exhausted: 0, discarded: 0, suppressed: 0 };
+const counts = { pending: 0, retrying: 12, delivered: 10_000, failed: 1234, exhausted: 0, discarded: 0, suppressed: 0, complete: true };
 
 test.each([
   ["FAILED", counts, {}, "1,234"],
   ["DELIVERED", counts, {}, "10,000+"],
   ["PENDING", undefined, {}, ""],
+  ["DELIVERED", { ...counts, delivered: 12, complete: false }, {}, "12+"],
+  ["DELIVERED", { ...counts, delivered: 0, complete: false }, {}, ""],
+  ["FAILED", { ...counts, complete: false }, {}, "1,234"],
   ["FAILED", counts, { q: "x" }, ""],
   ["FAILED", counts, { rule: ["r"] }, ""],
   ["FAILED", counts, { webhook: ["w"], within: "1h" }, "1,234"],

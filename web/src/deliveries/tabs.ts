@@ -2,7 +2,7 @@ import type { NotificationCounts, NotificationStatus } from "../api/client";
 import { number } from "../ui/words";
 import { type DeliverySearch, parseSearch, statuses } from "./filter";
 
-const counted: Record<NotificationStatus, keyof NotificationCounts> = {
+const counted: Record<NotificationStatus, Exclude<keyof NotificationCounts, "complete">> = {
   PENDING: "pending",
   RETRYING: "retrying",
   DELIVERED: "delivered",
@@ -15,7 +15,13 @@ const counted: Record<NotificationStatus, keyof NotificationCounts> = {
 /** Where the API stops counting. */
 const most = 10_000;
 
-/** How many messages have a status: "12", "10,000+". "" while it is unknown, or if the counts are of another list. */
+/** What is counted among the newest messages only. */
+const amongNewest: readonly NotificationStatus[] = ["DELIVERED", "DISCARDED", "SUPPRESSED"];
+
+/**
+ * How many messages have a status: "12"; "10,000+" or "12+" if there may be more. "" while it is unknown, or if the counts
+ * are of another list.
+ */
 export function countOf(
   status: NotificationStatus,
   counts: NotificationCounts | undefined,
@@ -23,6 +29,7 @@ export function countOf(
 ): string {
   if (!counts || rule || alert || digest || silence || digestsOf || q) return "";
   const count = counts[counted[status]];
+  if (!counts.complete && amongNewest.includes(status) && count < most) return count > 0 ? `${number(count)}+` : "";
   return count >= most ? `${number(most)}+` : number(count);
 }
 

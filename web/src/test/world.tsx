@@ -189,6 +189,7 @@ export function startWorld() {
         exhausted: 0,
         discarded: 0,
         suppressed: 0,
+        complete: true,
       }),
     ),
     http.get(api("/webhooks/:id/activity"), () =>
