@@ -1821,7 +1821,7 @@ type Filter struct {
 	// NotErrorTypes Error types that must not occur. An exchange without an error type meets this condition.
 	NotErrorTypes *[]string `json:"notErrorTypes,omitempty"`
 
-	// Statuses Absent or empty means FAILED.
+	// Statuses Absent or empty means FAILED; both for `DURATION_IN_WINDOW` and `ABSENT_IN_WINDOW`.
 	Statuses *[]FilterStatuses `json:"statuses,omitempty"`
 }
 

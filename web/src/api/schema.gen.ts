@@ -2812,7 +2812,7 @@ export interface components {
             minDurationMs?: number;
             /** @description Error types that must not occur. An exchange without an error type meets this condition. */
             notErrorTypes?: string[];
-            /** @description Absent or empty means FAILED. */
+            /** @description Absent or empty means FAILED; both for `DURATION_IN_WINDOW` and `ABSENT_IN_WINDOW`. */
             statuses?: ("COMPLETED" | "FAILED")[];
         };
         /**

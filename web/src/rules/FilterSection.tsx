@@ -11,6 +11,7 @@ import { type Attribute, initialAttribute } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { SuggestInput } from "./SuggestInput";
+import { usualStatuses } from "./statuses";
 import { useAttributeKeys } from "./useAttributeKeys";
 
 const durations = [
@@ -21,7 +22,8 @@ const durations = [
 
 /** The conditions of the rule. All of them must be met. */
 export const FilterSection = memo(function FilterSection({ editor }: { editor: Editor }) {
-  const { environments, applications } = editor.form.values.scope;
+  const { fireMode, scope } = editor.form.values;
+  const { environments, applications } = scope;
   return (
     <FormSection
       title="Filter"
@@ -35,7 +37,9 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
         </div>
       </Checkbox.Group>
       {editor.form.values.filter.statuses.length === 0 && (
-        <p className={form.hint}>Neither is selected, so failed exchanges match.</p>
+        <p className={form.hint}>
+          Neither is selected, so {usualStatuses(fireMode).length === 2 ? "both match" : "failed exchanges match"}.
+        </p>
       )}
       <div className={form.two}>
         <SuggestInput

@@ -12,6 +12,7 @@ import { groups, modes } from "./choices";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import { Resolution } from "./Resolution";
+import { usualStatuses } from "./statuses";
 import { useAttributeKeys } from "./useAttributeKeys";
 
 const percentiles: { value: string; label: string }[] = [
@@ -89,10 +90,8 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
  * modes begin with failed exchanges.
  */
 function measuredStatuses({ fireMode, filter }: Values, mode: FireMode): Values["filter"]["statuses"] {
-  const [was, is] = [fireMode, mode].map((one) => one === "DURATION_IN_WINDOW" || one === "ABSENT_IN_WINDOW");
-  if (!was && is && filter.statuses.join() === "FAILED") return ["COMPLETED", "FAILED"];
-  if (was && !is && filter.statuses.length === 2) return ["FAILED"];
-  return filter.statuses;
+  const usual = filter.statuses.toSorted().join() === usualStatuses(fireMode).join();
+  return usual ? usualStatuses(mode) : filter.statuses;
 }
 
 /** Fields that rarely need a change. The part is open if one of them has an error, so that it can be corrected. */

@@ -1,5 +1,6 @@
 import type { FireMode, GroupBy, Rule, RuleDefinition, Severity } from "../api/client";
 import { zoneName } from "../ui/time";
+import { usualStatuses } from "./statuses";
 
 export type Calendar = NonNullable<RuleDefinition["calendar"]>;
 
@@ -356,8 +357,7 @@ export function valuesOf(rule: Rule): Values {
     fireMode: rule.fireMode,
     scope: { ...initialValues.scope, ...scope },
     filter: {
-      // None means FAILED; the form says so.
-      statuses: filter.statuses?.length ? filter.statuses : ["FAILED"],
+      statuses: filter.statuses?.length ? filter.statuses : usualStatuses(rule.fireMode),
       errorTypes: filter.errorTypes ?? [],
       notErrorTypes: filter.notErrorTypes ?? [],
       errorMessageContains: filter.errorMessageContains ?? "",

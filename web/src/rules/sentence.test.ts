@@ -4,6 +4,11 @@ import { sentence } from "./sentence";
 test.each([
   [{}, [], "Whenever an exchange fails, show it in the inbox and send no message."],
   [
+    { fireMode: "DURATION_IN_WINDOW", percentile: 99, durationMs: 2500, minVolume: 1, windowSeconds: 600 },
+    ["#ops"],
+    "Whenever the p99 duration of exchanges that end is 2,500 ms or more within 10 min, notify #ops.",
+  ],
+  [
     { scope: { applications: ["orders"], environments: ["production"] }, filter: { statuses: ["FAILED"] } },
     ["#ops"],
     "Whenever an exchange of orders fails in production, notify #ops once.",

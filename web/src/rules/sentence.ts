@@ -2,6 +2,7 @@ import type { GroupBy, RuleDefinition } from "../api/client";
 import { hoursWords } from "../ui/hours";
 import { period } from "../ui/time";
 import { counted, listed, number } from "../ui/words";
+import { usualStatuses } from "./statuses";
 
 export type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
@@ -169,8 +170,8 @@ function named(at: string, any: string, names?: readonly string[], except?: read
   return `${at} ${some || any} except ${words(except, "and")}`;
 }
 
-function event({ scope, filter }: Readable, many: boolean): string {
-  const statuses = filter?.statuses?.length ? filter.statuses : (["FAILED"] as const);
+function event({ fireMode, scope, filter }: Readable, many: boolean): string {
+  const statuses = filter?.statuses?.length ? filter.statuses : usualStatuses(fireMode);
   const verb = statuses.length > 1 ? "end" : statuses[0] === "COMPLETED" ? "complete" : "fail";
   const its = many ? "their" : "its";
   const conditions = [
