@@ -110,17 +110,17 @@ test.each([
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 7 },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, notify #ops.",
+    "Whenever fewer than 5 exchanges end within 10 min on one route of those seen within 7 d, notify #ops.",
   ],
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", expected: ["a"] },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of 1 that is listed, notify #ops.",
+    "Whenever fewer than 5 exchanges end within 10 min on one route of 1 that is listed, notify #ops.",
   ],
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 0, expected: [] },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of those that are listed, notify #ops.",
+    "Whenever fewer than 5 exchanges end within 10 min on one route of those that are listed, notify #ops.",
   ],
   [
     {
