@@ -393,7 +393,7 @@ func newRecordMemory() *recordMemory {
 
 func (m *recordMemory) Counts(_ context.Context, _ string, f api.NotificationFilter) (map[notify.Status]int64, bool, error) {
 	m.counted = f
-	return map[notify.Status]int64{notify.Retrying: 1, notify.Delivered: 10_000}, true, nil
+	return map[notify.Status]int64{notify.Retrying: 1, notify.Delivered: 10_000}, len(f.Webhooks) == 0, nil
 }
 
 func (m *recordMemory) Flow(context.Context, string, uuid.UUID) (api.WebhookFlow, error) {

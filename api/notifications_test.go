@@ -20,6 +20,9 @@ func TestMessagesAreCountedByStatus(t *testing.T) {
 	if f := b.records.counted; len(f.Statuses) != 1 || f.Statuses[0] != notify.Failed || len(f.Webhooks) != 1 || f.Webhooks[0] != hook || f.From == nil || f.To != nil {
 		t.Errorf("asked for %+v", f)
 	}
+	if all := into[api.NotificationCounts](b.do("GET", "/api/v1/notifications/counts", "").want(200)); !all.Complete {
+		t.Errorf("%+v", all)
+	}
 }
 
 func TestASearchForMessagesGoesOnWhereItFoundNothing(t *testing.T) {

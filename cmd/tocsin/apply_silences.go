@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -129,12 +130,7 @@ func (a *applying) silences(ctx context.Context) error {
 	for i := range stored {
 		byName[stored[i].Name] = &stored[i]
 	}
-	var past []api.Silence
-	if len(a.document.Sections[rulefile.Silences]) > 0 {
-		if past, err = pastSilences(ctx, a.server); err != nil {
-			return err
-		}
-	}
+	past := sync.OnceValues(func() ([]api.Silence, error) { return pastSilences(ctx, a.server) })
 	given := map[string]bool{}
 	for i, fields := range a.document.Sections[rulefile.Silences] {
 		var want silenceEntry
@@ -149,9 +145,15 @@ func (a *applying) silences(ctx context.Context) error {
 			return a.misplaced(place+"name", "Another silence has the same name")
 		}
 		given[want.Name] = true
-		if over, is := a.over(&want, past); is && byName[want.Name] == nil {
-			a.plan.steps = append(a.plan.steps, over)
-			continue
+		if byName[want.Name] == nil && want.EndsAt != nil {
+			list, err := past()
+			if err != nil {
+				return err
+			}
+			if over, is := a.over(&want, list); is {
+				a.plan.steps = append(a.plan.steps, over)
+				continue
+			}
 		}
 		for j, name := range want.Match.Rules {
 			if _, there := known.id(name); !there && !a.makesRule(name) {
@@ -175,13 +177,10 @@ func (a *applying) silences(ctx context.Context) error {
 	return nil
 }
 
-// over reports whether a silence is over, and cannot be changed any more: it has ended by itself, or a person has ended it early.
+// over reports whether a silence with an end is over, and cannot be changed any more: it has ended by itself, or a person has ended it early.
 // One that recurs is created again after a person has ended it: the file says that it goes on.
 func (a *applying) over(want *silenceEntry, past []api.Silence) (step, bool) {
 	s := step{kind: "silence", name: want.Name, action: unchanged}
-	if want.EndsAt == nil {
-		return s, false
-	}
 	known := slices.ContainsFunc(past, func(s api.Silence) bool {
 		return s.Name == want.Name && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt)
 	})

@@ -47,7 +47,7 @@ func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFi
 	}
 	if wanted(notify.Failed) || wanted(notify.Exhausted) {
 		undelivered, err := s.db.queries.NotificationsUndelivered(ctx, pgq.NotificationsUndeliveredParams{
-			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To,
+			TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Most: mostCounted,
 		})
 		if err != nil {
 			return nil, false, fmt.Errorf("count undelivered messages: %w", err)

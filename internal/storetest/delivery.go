@@ -9,6 +9,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/notify"
+	"tocsin/rules"
 )
 
 func delivered() notify.Outcome {
@@ -159,6 +160,30 @@ func deliveryTooOld(l *law) {
 	again := l.one("a")
 	l.equal("claimed when a person sends it again", again.NotificationID, messages[0])
 	l.settle("a", again, delivered())
+}
+
+// deliveryEndedLate: a message about the end of an alert may be too old for a receiver, unless that keeps
+// something open for the alert.
+func deliveryEndedLate(l *law) {
+	l.resolves(rules.Resolution{AfterSeconds: 3600})
+	for keeps, sent := range map[bool]int{false: 0, true: 2} {
+		l.hold("a")
+		ids := l.alertsRaised(2)
+		l.equal("sent in time", len(l.sendAll(l.webhook)), 2)
+		l.Advance(2 * time.Hour)
+		l.equal("resolved", l.aged(l.take(), 10), 2)
+		l.schedule = notify.Schedule{MaxAge: time.Hour, KeepsState: keeps}
+		l.Advance(2 * time.Hour)
+		l.equal("sent later", len(l.sendAll(l.webhook)), sent)
+		for _, id := range ids {
+			if keeps {
+				l.is(l.end(id), notify.Delivered, "DELIVERED")
+			} else {
+				l.is(l.end(id), notify.Exhausted, "NOT_MADE")
+			}
+		}
+		l.schedule = notify.Schedule{}
+	}
 }
 
 // deliveryReference: the last id that a receiver has given to an alert is available to the later

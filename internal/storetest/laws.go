@@ -341,6 +341,7 @@ func laws() map[string]func(l *law) {
 		"what cannot be rendered is rendered by the next attempt":                                          deliveryUnrendered,
 		"the next attempt knows who has a message already":                                                 deliveryReached,
 		"a message that is too old is not sent":                                                            deliveryTooOld,
+		"the end of an alert is sent to a receiver that keeps state, however old":                          deliveryEndedLate,
 		"later messages know what the receiver calls the alert":                                            deliveryReference,
 		"the messages of an alert for a webhook go out in order":                                           deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":                                             deliveryHeld,

@@ -10,7 +10,7 @@
 //
 //	alert changes ─▶ pending ──claim──▶ leased ──chat.update──▶ shown: the row leaves
 //	                    ▲                  │
-//	                    └── changed again, to be retried, lease lapsed, fenced
+//	                    └── changed again, to be retried, lease expired, fenced
 //
 // Postgres is authoritative, and leases are compared only with its clock. At most one update of a
 // message is under way under a valid lease. A claimant that has lost its claim may have reached

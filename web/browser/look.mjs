@@ -87,7 +87,12 @@ export async function inBothThemes(opened) {
       (scheme) => document.documentElement.dataset.mantineColorScheme === scheme,
       colorScheme,
     );
-    await opened.evaluate(() => Promise.all(document.getAnimations().map(({ finished }) => finished.catch(() => {}))));
+    await opened.evaluate(() => {
+      const ending = document
+        .getAnimations()
+        .filter(({ effect }) => Number.isFinite(effect.getComputedTiming().endTime));
+      return Promise.all(ending.map(({ finished }) => finished.catch(() => {})));
+    });
   };
   await shows("dark");
   const dark = (await accessibility(opened, ["color-contrast"])).map((found) => `dark: ${found}`);

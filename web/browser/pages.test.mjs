@@ -5,7 +5,7 @@
 // colours and the size of a wall are then changed under it, as a user may do, too.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { covered, inBothThemes, scrollsAway, tooWide, visible } from "./look.mjs";
+import { covered, idle, inBothThemes, scrollsAway, tooWide, visible } from "./look.mjs";
 import { createShown, devices, pagesOf } from "./shown.mjs";
 
 describe("every page", { timeout: 2_160_000 }, () => {
@@ -27,6 +27,8 @@ describe("every page", { timeout: 2_160_000 }, () => {
       const opened = await stage.open("", { viewport });
       for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
         const where = `${path} on a ${device}`;
+        // The first paint is dark on a phone, and light on a desk.
+        await opened.emulateMedia({ colorScheme: device === "phone" ? "dark" : "light" });
         await opened.goto(stage.world.url + path);
         await sign.waitFor(visible);
         await opened.getByText("Live", { exact: true }).waitFor(visible);
@@ -40,7 +42,9 @@ describe("every page", { timeout: 2_160_000 }, () => {
         await opened.emulateMedia({ forcedColors: "none" });
         if (device === "desktop") {
           await opened.setViewportSize(devices.wall);
-          await sign.waitFor(visible);
+          // Charts are as wide as their place once a frame has been drawn.
+          await opened.waitForTimeout(100);
+          await idle(opened);
           assert.deepEqual(await opened.evaluate(tooWide), [], `${path} on a wall of 4K`);
           await opened.setViewportSize(viewport);
         }

@@ -108,6 +108,9 @@ func draw(path, title string, bars []bar, target bool) error {
 	for _, b := range bars {
 		most = max(most, b.value, b.high)
 	}
+	if target {
+		most = max(most, 1)
+	}
 	// A third of the width is for the labels at the ends of the bars.
 	scale := (plotWidth - 2*margin) / (1.4 * max(most, 1e-9))
 	at := func(v float64) float64 { return margin + v*scale }

@@ -156,13 +156,17 @@ func (q *Queries) NotificationsOpen(ctx context.Context, arg NotificationsOpenPa
 }
 
 const notificationsUndelivered = `-- name: NotificationsUndelivered :many
-select s.status, count(*) as messages
-from settlement s join notification n using (notification_id)
-where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = $1
-  and (cardinality($2::uuid[]) = 0 or n.webhook_id = any($2::uuid[]))
-  and n.created_at >= coalesce($3::timestamptz, '-infinity')
-  and n.created_at < coalesce($4::timestamptz, 'infinity')
-group by s.status
+select k.status::text as status, (
+    select count(*) from (
+        select from settlement s join notification n using (notification_id)
+        where s.status = k.status and s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = $1
+          and (cardinality($2::uuid[]) = 0 or n.webhook_id = any($2::uuid[]))
+          and n.created_at >= coalesce($3::timestamptz, '-infinity')
+          and n.created_at < coalesce($4::timestamptz, 'infinity')
+        limit $5
+    ) c
+) as messages
+from unnest(array['FAILED', 'EXHAUSTED']) k(status)
 `
 
 type NotificationsUndeliveredParams struct {
@@ -170,6 +174,7 @@ type NotificationsUndeliveredParams struct {
 	WebhookIds []uuid.UUID
 	FromAt     *time.Time
 	ToAt       *time.Time
+	Most       int32
 }
 
 type NotificationsUndeliveredRow struct {
@@ -177,7 +182,7 @@ type NotificationsUndeliveredRow struct {
 	Messages int64
 }
 
-// Counts messages that were refused or exhausted. An index finds them: they are few, and no age
+// Counts messages that were refused or exhausted, each up to a number. An index finds them: no age
 // excludes one.
 func (q *Queries) NotificationsUndelivered(ctx context.Context, arg NotificationsUndeliveredParams) ([]NotificationsUndeliveredRow, error) {
 	rows, err := q.db.Query(ctx, notificationsUndelivered,
@@ -185,6 +190,7 @@ func (q *Queries) NotificationsUndelivered(ctx context.Context, arg Notification
 		arg.WebhookIds,
 		arg.FromAt,
 		arg.ToAt,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err

@@ -28,15 +28,19 @@ from (
 group by 1;
 
 -- name: NotificationsUndelivered :many
--- Counts messages that were refused or exhausted. An index finds them: they are few, and no age
+-- Counts messages that were refused or exhausted, each up to a number. An index finds them: no age
 -- excludes one.
-select s.status, count(*) as messages
-from settlement s join notification n using (notification_id)
-where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
-  and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
-  and n.created_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
-  and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
-group by s.status;
+select k.status::text as status, (
+    select count(*) from (
+        select from settlement s join notification n using (notification_id)
+        where s.status = k.status and s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
+          and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
+          and n.created_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
+          and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
+        limit @most
+    ) c
+) as messages
+from unnest(array['FAILED', 'EXHAUSTED']) k(status);
 
 -- name: NotificationsEnded :one
 -- Counts messages that were delivered, discarded or suppressed, among a number of the tenant's

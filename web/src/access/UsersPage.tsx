@@ -41,7 +41,7 @@ export function UsersPage() {
       title="Users"
       admin
       actions={
-        <Button look="primary" onClick={() => setOpen({ what: "new" })}>
+        <Button look="primary" data-add="users" onClick={() => setOpen({ what: "new" })}>
           <IconPlus size={16} aria-hidden="true" />
           New user
         </Button>

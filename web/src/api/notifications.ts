@@ -98,6 +98,9 @@ export function notificationCounts({ webhookId, hours }: NotificationFilter) {
   });
 }
 
+/** Where the API stops counting. */
+export const mostCounted = 10_000;
+
 /** How many messages failed for good. Counting only those is cheap. */
 export function failedCounts() {
   return queryOptions({

@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import { countOf, tabsOf } from "./tabs";
 
-const counts = { pending: 0, retrying: 12, delivered: 10_000, failed: 1234, exhausted: 0, discarded: 0, suppressed: 0, complete: true };
+const counts = {
+  pending: 0,
+  retrying: 12,
+  delivered: 10_000,
+  failed: 1234,
+  exhausted: 0,
+  discarded: 0,
+  suppressed: 0,
+  complete: true,
+};
 
 test.each([
   ["FAILED", counts, {}, "1,234"],
@@ -23,4 +32,10 @@ test("a tab keeps the other filters, and a status without messages has one only 
   expect(tabs.find(({ status }) => status === "RETRYING")?.search).toEqual({ status: ["retrying"], q: "x" });
   expect(tabs.filter(({ current }) => current).map(({ status }) => status)).toEqual(["FAILED"]);
   expect(tabsOf({ status: ["discarded"] }, counts).at(-1)?.status).toBe("DISCARDED");
+});
+
+test("a tab stays that may have messages which were not counted", () => {
+  const shown = (complete: boolean) => tabsOf({}, { ...counts, complete }).map(({ status }) => status);
+  expect(shown(true)).not.toContain("SUPPRESSED");
+  expect(shown(false)).toContain("SUPPRESSED");
 });

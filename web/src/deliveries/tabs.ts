@@ -1,4 +1,5 @@
 import type { NotificationCounts, NotificationStatus } from "../api/client";
+import { mostCounted } from "../api/notifications";
 import { number } from "../ui/words";
 import { type DeliverySearch, parseSearch, statuses } from "./filter";
 
@@ -11,9 +12,6 @@ const counted: Record<NotificationStatus, Exclude<keyof NotificationCounts, "com
   DISCARDED: "discarded",
   SUPPRESSED: "suppressed",
 };
-
-/** Where the API stops counting. */
-const most = 10_000;
 
 /** What is counted among the newest messages only. */
 const amongNewest: readonly NotificationStatus[] = ["DELIVERED", "DISCARDED", "SUPPRESSED"];
@@ -29,19 +27,20 @@ export function countOf(
 ): string {
   if (!counts || rule || alert || digest || silence || digestsOf || q) return "";
   const count = counts[counted[status]];
-  if (!counts.complete && amongNewest.includes(status) && count < most) return count > 0 ? `${number(count)}+` : "";
-  return count >= most ? `${number(most)}+` : number(count);
+  if (!counts.complete && amongNewest.includes(status) && count < mostCounted)
+    return count > 0 ? `${number(count)}+` : "";
+  return count >= mostCounted ? `${number(mostCounted)}+` : number(count);
 }
 
 /**
- * The tabs: all, and each status. A tab that is not needed, because it has no message and is not
- * selected, is left out.
+ * The tabs: all, and each status. A tab that is not needed, because it certainly has no message and
+ * is not selected, is left out.
  */
 export function tabsOf(search: DeliverySearch, counts: NotificationCounts | undefined) {
   const chosen = search.status ?? [];
   const usual: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];
   return statuses
-    .filter((status) => usual.includes(status) || isChosen(chosen, status) || (counts?.[counted[status]] ?? 0) > 0)
+    .filter((status) => usual.includes(status) || isChosen(chosen, status) || mayHave(status, counts))
     .map((status) => ({
       status,
       count: countOf(status, counts, search),
@@ -49,5 +48,8 @@ export function tabsOf(search: DeliverySearch, counts: NotificationCounts | unde
       search: parseSearch({ ...search, status: status.toLowerCase() }),
     }));
 }
+
+const mayHave = (status: NotificationStatus, counts: NotificationCounts | undefined) =>
+  counts !== undefined && (counts[counted[status]] > 0 || !counts.complete);
 
 const isChosen = (chosen: readonly string[], status: NotificationStatus) => chosen.includes(status.toLowerCase());

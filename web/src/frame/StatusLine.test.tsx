@@ -29,7 +29,16 @@ test("a page that runs old code offers to reload, once the server serves other s
 });
 
 test("messages that failed are a link to them, in the line and on the System page", async () => {
-  const counts = { pending: 0, retrying: 0, delivered: 5, failed: 1, exhausted: 1, discarded: 0, suppressed: 0, complete: true };
+  const counts = {
+    pending: 0,
+    retrying: 0,
+    delivered: 5,
+    failed: 1,
+    exhausted: 1,
+    discarded: 0,
+    suppressed: 0,
+    complete: true,
+  };
   server.use(
     http.get(api("/status"), () => HttpResponse.json({ ...aStatus(), outbox: { depth: 0, estimated: false } })),
     http.get(api("/notifications/counts"), ({ request }) => {

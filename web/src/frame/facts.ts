@@ -1,5 +1,6 @@
 import type { NotificationCounts, Status } from "../api/client";
 import { type Connection, pollMs } from "../api/live";
+import { mostCounted } from "../api/notifications";
 import { lag, minuteTime, span } from "../ui/time";
 import { counted, number } from "../ui/words";
 
@@ -101,9 +102,6 @@ export function facts(
 
 /** The statuses of messages that failed for good, as an address has them. */
 export const failedStatuses = ["failed", "exhausted"];
-
-/** Where the API stops counting. */
-const mostCounted = 10_000;
 
 /** How many messages failed for good: "2 messages failed". Empty if none did, or if it is not known. */
 export function undelivered({ failed, exhausted }: FailedCounts = { failed: 0, exhausted: 0 }): string {

@@ -128,14 +128,7 @@ function Write({ of, readers }: Props) {
       <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
         <p>Your note has not been saved.</p>
       </LeaveGuard>
-      <Textarea
-        data-add="notes"
-        label="New note"
-        description={readers}
-        rows={3}
-        maxLength={longest}
-        {...form.getInputProps("text")}
-      />
+      <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}
       <Button type="submit" disabled={!text || write.busy}>
         Add note

@@ -73,7 +73,6 @@ export function Toolbar(props: Props) {
               to="/inbox"
               search={toSearch({ ...filter, ...empty }, fold)}
               className={styles.chip}
-              data-remove="filters"
               title={text}
             >
               <span>{text}</span>

@@ -88,7 +88,6 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
         )}
         <TextInput
           label="Save these filters as"
-          data-add="views"
           placeholder="Orders in production"
           maxLength={longestName}
           autoComplete="off"

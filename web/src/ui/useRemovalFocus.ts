@@ -3,7 +3,8 @@ import { useEffect } from "react";
 /**
  * Moves the focus when the button that removes an entry of a list goes with its entry: to that
  * button of the next entry, of the previous one, or to what adds one. The first two have
- * `data-remove` with the name of the list, the last `data-add`.
+ * `data-remove` with the name of the list, the last `data-add`. If the list is gone as well, its page
+ * is, and the next one decides about the focus.
  */
 export function useRemovalFocus(): void {
   useEffect(() => {
@@ -16,7 +17,7 @@ export function useRemovalFocus(): void {
       if (document.activeElement !== document.body) return;
       const at = all.indexOf(button);
       const next = [...all.slice(at + 1), ...all.slice(0, at).reverse()].find((other) => other.isConnected);
-      (next ?? named("add", list)[0] ?? document.querySelector<HTMLElement>("main"))?.focus();
+      (next ?? named("add", list)[0])?.focus();
     });
     const leave = () => {
       observer.disconnect();
