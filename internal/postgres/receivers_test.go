@@ -27,11 +27,14 @@ func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 		"a chat":           {notify.Schedule{}, false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
 		"a keyed receiver": {notify.Schedule{KeepsState: true}, false, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
 		"a keyed receiver with a maximum age": {
-			notify.Schedule{KeepsState: true, MaxAge: time.Hour}, true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved},
+			notify.Schedule{KeepsState: true, MaxAge: time.Hour},
+			true,
+			[]notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved},
 			[]string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"},
 		},
 		"a keyed receiver that was not told": {
-			notify.Schedule{KeepsState: true, MaxAge: time.Hour}, false, nil,
+			notify.Schedule{KeepsState: true, MaxAge: time.Hour},
+			false, nil,
 			[]string{"DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED", "EXHAUSTED FIRED"},
 		},
 	} {
