@@ -34,6 +34,7 @@ package backlog
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -334,12 +335,14 @@ func (b *Backlog) LengthNS() int64 {
 	for at := range b.left {
 		sum += b.widthNS(at)
 	}
-	unlooked := b.unlooked
-	for _, r := range b.skipped {
-		unlooked = append(subtract(unlooked, r), r)
-	}
-	for _, r := range unlooked {
-		sum += r.ToNS - r.FromNS
+	ranges := slices.Concat(b.unlooked, b.skipped)
+	slices.SortFunc(ranges, func(r, s cursor.Range) int { return cmp.Compare(r.FromNS, s.FromNS) })
+	counted := int64(math.MinInt64)
+	for _, r := range ranges {
+		if r.ToNS > counted {
+			sum += r.ToNS - max(r.FromNS, counted)
+			counted = r.ToNS
+		}
 	}
 	return sum
 }

@@ -52,3 +52,14 @@ func TestBacklogIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLengthCountsWhatOverlapsOnce has ranges that were not looked at and ranges that were skipped, some of which overlap.
+func TestLengthCountsWhatOverlapsOnce(t *testing.T) {
+	b := &Backlog{
+		unlooked: []cursor.Range{{FromNS: 10, ToNS: 20}, {FromNS: 40, ToNS: 50}},
+		skipped:  []cursor.Range{{FromNS: 15, ToNS: 30}, {FromNS: 12, ToNS: 14}, {FromNS: 15, ToNS: 45}},
+	}
+	if got := b.LengthNS(); got != 40 {
+		t.Errorf("the length is %d, want 40", got)
+	}
+}
