@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -98,9 +97,6 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 	c.took = true
 	taken := len(c.claimed)
 	defer func() { c.ended = len(c.deliveries) < taken }()
-	if err := c.discardExpired(ctx, q); err != nil || len(c.claimed) == 0 {
-		return err
-	}
 	if d := c.damaged; d != nil && len(c.claimed) == 1 && c.claimed[0].NotificationID == d.id {
 		return endUnreadable(ctx, q, c.request.Replica, []unreadable{*d})
 	}
@@ -108,10 +104,7 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 	if err != nil {
 		return err
 	}
-	if err := c.exhaustOld(ctx, q); err != nil {
-		return err
-	}
-	if err := c.discardNeedless(ctx, q); err != nil {
+	if err := c.endUseless(ctx, q); err != nil {
 		return err
 	}
 	unreadable = append(unreadable, c.render()...)
@@ -195,83 +188,6 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 		return nil
 	}
 	return q.ClaimGranted(ctx, p)
-}
-
-// discardExpired ends the claimed messages that are of no use to their receivers any more.
-func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
-	var expired []uuid.UUID
-	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
-	for i := range c.claimed {
-		row := &c.claimed[i]
-		webhook := c.webhooks[row.WebhookID].webhook
-		if row.Expired && (!row.ExpiredEvent || !c.request.ScheduleOf(&webhook).KeepsState) {
-			expired = append(expired, row.NotificationID)
-		} else {
-			claimed = append(claimed, *row)
-		}
-	}
-	c.claimed = claimed
-	return c.discard(ctx, q, expired, "Not sent: the message came too late, because the event is older than the maximum age of the webhook, or because the next reminder is due")
-}
-
-// exhaustOld ends messages that are too old for their receivers.
-func (c *claiming) exhaustOld(ctx context.Context, q *pgq.Queries) error {
-	var old []unreadable
-	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
-		tooOld := c.request.ScheduleOf(&d.Webhook).TooOld(d.Reason, d.Waited)
-		if tooOld {
-			old = append(old, unreadable{d.NotificationID, notify.ErrTooOld})
-		}
-		return tooOld
-	})
-	if len(old) == 0 {
-		return nil
-	}
-	return endNotMade(ctx, q, pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Exhausted)}, old)
-}
-
-// needlessAfter is how long ago an alert must have been acknowledged or resolved for its escalations to be of no use any
-// more: longer than it can be undone, by more than an undo may take.
-const needlessAfter = undoWithin + time.Minute
-
-// What is recorded of messages that are of no use any more.
-const (
-	becauseHandled     = "Not sent: the alert has been acknowledged or resolved"
-	becauseNotNotified = "Not sent: the webhook was not notified that the alert fired"
-)
-
-// discardNeedless ends messages that are of no use any more, unless a person sends them again:
-// escalations of alerts that were acknowledged or resolved so long ago that it cannot be undone, and
-// events of alerts that the webhook was not notified of. Where the event was written, the
-// messages that would have said so still waited.
-func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
-	var escalations, events []uuid.UUID
-	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
-		needless := c.needless[d.NotificationID] && d.Generation == 0
-		if needless && d.Reason.IsEvent() {
-			events = append(events, d.NotificationID)
-		} else if needless {
-			escalations = append(escalations, d.NotificationID)
-		}
-		return needless
-	})
-	if err := c.discard(ctx, q, escalations, becauseHandled); err != nil {
-		return err
-	}
-	return c.discard(ctx, q, events, becauseNotNotified)
-}
-
-func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	p := pgq.SettleNotMadeParams{
-		Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.ByTocsin, Ids: ids, Errors: slices.Repeat([]string{why}, len(ids)),
-	}
-	if err := q.SettleNotMade(ctx, p); err != nil {
-		return fmt.Errorf("discard obsolete messages: %w", err)
-	}
-	return nil
 }
 
 // unreadable is a message that can never be sent.

@@ -283,7 +283,6 @@ set claim_token = random_token(), claimed_by = $1::text, due_at = now() + $2::in
 where o.notification_id = any(array(select due.notification_id from due))
 returning o.notification_id, o.webhook_id, o.attempts, (o.attempts - o.begun_before)::int as tries, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at, o.reached,
           extract(epoch from now() - o.since)::double precision as waited, coalesce(o.expires_at <= now(), false)::boolean as expired,
-          coalesce(case when o.expires_at <= now() then (select n.reason <> 'REMINDER' from notification n where n.notification_id = o.notification_id) end, false)::boolean as expired_event,
           coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown
 `
 
@@ -310,7 +309,6 @@ type OutboxClaimRow struct {
 	Reached        string
 	Waited         float64
 	Expired        bool
-	ExpiredEvent   bool
 	Unknown        bool
 }
 
@@ -348,7 +346,6 @@ func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]Out
 			&i.Reached,
 			&i.Waited,
 			&i.Expired,
-			&i.ExpiredEvent,
 			&i.Unknown,
 		); err != nil {
 			return nil, err

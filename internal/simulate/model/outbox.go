@@ -160,7 +160,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 		unknown := db.unknown(&o)
 		n := db.notifications.rows[o.ID]
 		schedule := request.ScheduleOf(&w.Webhook)
-		if o.expired(now) && db.has(EventsExpire) && (!schedule.KeepsState || n.Reason == notify.ReasonReminder) {
+		if o.expired(now) && db.has(EventsExpire) && (!schedule.KeepsState || !n.Reason.IsEvent()) {
 			db.giveUp(&o, request.Replica, now)
 			claimed.Next = time.Millisecond
 			continue
