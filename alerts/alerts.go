@@ -27,7 +27,7 @@
 // any more whether their groups are below the threshold.
 //
 // An alert about the health of a rule fires when the rule cannot be evaluated, and resolves when it
-// can again. An alert about a webhook fires when the webhook is switched off, and resolves when a
+// can again. An alert about a webhook fires when the webhook is disabled, and resolves when a
 // person enables it.
 //
 // An action that leads to the state that the alert already has changes nothing and succeeds. So if
@@ -95,7 +95,7 @@ type Instance struct {
 	// rule, which cannot be evaluated, and resolves when the rule recovers; or it is about
 	// WebhookID.
 	Health bool
-	// WebhookID is the webhook that was switched off because its receiver is gone; [uuid.Nil] in
+	// WebhookID is the webhook that was disabled because its receiver is gone; [uuid.Nil] in
 	// other alerts. The alert's rule is the rule of the message that found this. The alert resolves
 	// when a person enables the webhook.
 	WebhookID uuid.UUID
@@ -231,11 +231,11 @@ func (c *Count) Measured() bool {
 	return c.Mode == rules.RatioInWindow || c.Mode == rules.DurationInWindow
 }
 
-// Value returns the compared value: exchanges, a percentage, or milliseconds.
+// Value returns the compared value: exchanges, a ratio in percent, or milliseconds.
 func (c *Count) Value() float64 {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		return share(c.Observed, c.Volume)
+		return ratio(c.Observed, c.Volume)
 	case rules.DurationInWindow:
 		return float64(c.DurationNS) / 1e6
 	default:
@@ -243,8 +243,8 @@ func (c *Count) Value() float64 {
 	}
 }
 
-// ShortValue returns the percentage in the short window.
-func (c *Count) ShortValue() float64 { return share(c.ShortObserved, c.ShortVolume) }
+// ShortValue returns the ratio in the short window.
+func (c *Count) ShortValue() float64 { return ratio(c.ShortObserved, c.ShortVolume) }
 
 // Bound returns the value's threshold, in the same unit.
 func (c *Count) Bound() float64 {
@@ -258,7 +258,7 @@ func (c *Count) Bound() float64 {
 	}
 }
 
-func share(part, whole int64) float64 {
+func ratio(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
 	}

@@ -131,14 +131,14 @@ func (w *Window) Least() int64 {
 }
 
 // Reached reports whether a value reaches the threshold. With fewer exchanges than the minimum
-// volume, no share and no percentile does.
+// volume, no ratio and no percentile does.
 func (w *Window) Reached(v Value) bool {
-	share := func(observed, volume int64) bool {
+	reached := func(observed, volume int64) bool {
 		return observed > 0 && observed*100_000 >= rules.Thousandths(w.Percent)*volume
 	}
 	switch w.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		return v.Volume >= int64(w.MinVolume) && share(v.Observed, v.Volume) && (w.ShortWindowSeconds == 0 || share(v.ShortObserved, v.ShortVolume))
+		return v.Volume >= int64(w.MinVolume) && reached(v.Observed, v.Volume) && (w.ShortWindowSeconds == 0 || reached(v.ShortObserved, v.ShortVolume))
 	case rules.AbsentInWindow:
 		return v.Observed < w.Threshold
 	case rules.DurationInWindow:

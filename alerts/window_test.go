@@ -117,12 +117,12 @@ func TestReached(t *testing.T) {
 		value  alerts.Value
 		want   bool
 	}{
-		"share, exactly reached": {ratio, alerts.Value{Observed: 7, Volume: 100}, true},
-		"share, below":           {ratio, alerts.Value{Observed: 7, Volume: 101}, false},
-		"share, of too few":      {ratio, alerts.Value{Observed: 99, Volume: 99}, false},
-		"share, of nothing":      {fine, alerts.Value{Volume: 1}, false},
-		"share, one of many":     {fine, alerts.Value{Observed: 1, Volume: 100_000}, true},
-		"share, one of too many": {fine, alerts.Value{Observed: 1, Volume: 100_001}, false},
+		"ratio, exactly reached": {ratio, alerts.Value{Observed: 7, Volume: 100}, true},
+		"ratio, below":           {ratio, alerts.Value{Observed: 7, Volume: 101}, false},
+		"ratio, of too few":      {ratio, alerts.Value{Observed: 99, Volume: 99}, false},
+		"ratio, of nothing":      {fine, alerts.Value{Volume: 1}, false},
+		"ratio, one of many":     {fine, alerts.Value{Observed: 1, Volume: 100_000}, true},
+		"ratio, one of too many": {fine, alerts.Value{Observed: 1, Volume: 100_001}, false},
 		"short window, reached":  {burning, alerts.Value{Observed: 5, Volume: 10, ShortObserved: 1, ShortVolume: 2}, true},
 		"short window, better":   {burning, alerts.Value{Observed: 5, Volume: 10, ShortObserved: 1, ShortVolume: 3}, false},
 		"short window, empty":    {burning, alerts.Value{Observed: 5, Volume: 10}, false},

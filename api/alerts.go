@@ -83,7 +83,7 @@ func (s *server) alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.
 		Attribute: deref(p.Attribute), From: p.From, To: p.To,
 	})
 	if q.IDs = deref(p.ID); err == nil && len(q.IDs) > maxListed {
-		err = invalidField("id", "out_of_range", fmt.Sprintf("Must be at most %d ids", maxListed))
+		err = invalidField("id", "out_of_range", fmt.Sprintf("Must be at most %d IDs", maxListed))
 	}
 	return q, err
 }

@@ -106,7 +106,7 @@ func (s *server) checkHold(ctx context.Context, action alerts.Action, until *tim
 	case err != nil:
 		return fmt.Errorf("check hold: %w", err)
 	case !until.After(now) || until.After(now.Add(maxHold)):
-		return invalidField("holdUntil", "out_of_range", "Must be in the future, and at most 30 days from now")
+		return invalidField("holdUntil", "out_of_range", "Must be in the future, at most 30 days from now")
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (s *server) selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter,
 	case (len(ids) > 0) == (f != nil):
 		return alerts.Filter{}, fault.New(fault.Invalid, "give either ids or a filter")
 	case len(ids) > maxSelected:
-		return alerts.Filter{}, invalidField("ids", "out_of_range", fmt.Sprintf("Must be at most %d ids; select more by a filter", maxSelected))
+		return alerts.Filter{}, invalidField("ids", "out_of_range", fmt.Sprintf("Must be at most %d IDs; select more by a filter", maxSelected))
 	case f == nil && upTo != nil:
 		return alerts.Filter{}, invalidField("upTo", "not_applicable", "upTo needs a filter; leave it out for ids")
 	case f == nil:

@@ -108,7 +108,7 @@ func (s *server) explained(ctx context.Context, p *ExplainExchangeParams, last t
 		return rules.Exchange{}, fromSource("read exchange", err)
 	}
 	if len(found) == 0 {
-		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this id started within the last %d hours and has ended; search further back, or give its start time. "+
+		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this ID started within the last %d hours and has ended; search further back, or give its start time. "+
 			"Rows that the condition terminal of the mapping leaves out are not exchanges", int(last.Hours()))
 	}
 	return found[0], nil

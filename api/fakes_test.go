@@ -427,7 +427,7 @@ func (m *recordMemory) Retry(_ context.Context, tenant string, id uuid.UUID, act
 	for i := range m.records {
 		if r := &m.records[i]; r.ID == id && r.TenantID == tenant {
 			if r.Status == notify.Delivered {
-				return fault.New(fault.Conflict, "the webhook #ops is disabled; enable it, then retry")
+				return fault.New(fault.Conflict, "the webhook #ops is disabled; enable it, then send the message again")
 			}
 			r.Retries = append(r.Retries, api.RetryRecord{At: instant(), By: actor})
 			return nil

@@ -49,7 +49,7 @@ func receiverAnswer(p *preset.Preset) Receiver {
 func (s *server) PreviewReceiver(_ context.Context, req PreviewReceiverRequestObject) (PreviewReceiverResponseObject, error) {
 	p := s.Receivers.Get(req.Receiver)
 	if p == nil {
-		return nil, fault.New(fault.NotFound, "there is no receiver %q", req.Receiver)
+		return nil, fault.New(fault.NotFound, "no such receiver: %q; GET /receivers lists all", req.Receiver)
 	}
 	inputs := p.Examples()
 	for name, value := range req.Body.Inputs {

@@ -29,7 +29,7 @@ func (s *server) ReconcileRule(ctx context.Context, req ReconcileRuleRequestObje
 		hours = *req.Params.Hours
 	}
 	if hours < 1 || hours > maxReconcileHours {
-		return nil, invalidField("hours", "out_of_range", fmt.Sprintf("Must be at least 1 and at most %d", maxReconcileHours))
+		return nil, invalidField("hours", "out_of_range", fmt.Sprintf("Must be from 1 to %d", maxReconcileHours))
 	}
 	r, err := s.Reconciler.Rule(ctx, tenantOf(ctx), req.ID, time.Duration(hours)*time.Hour)
 	if err != nil {

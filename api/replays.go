@@ -212,9 +212,9 @@ func (s *server) replayRange(ctx context.Context, from, to time.Time) (fromNS, t
 	case from.Before(least) || from.After(most):
 		return 0, 0, invalidField("from", "out_of_range", "Must be a time in this century")
 	case !to.After(from):
-		return 0, 0, invalidField("to", "out_of_range", "Must be after the beginning")
+		return 0, 0, invalidField("to", "out_of_range", "Must be after the start")
 	case to.Sub(from) > maxReplaySpan:
-		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the beginning; replay a longer range in parts")
+		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the start; replay a longer range in parts")
 	}
 	now, err := s.Clock(ctx)
 	switch {

@@ -138,7 +138,7 @@ func order(ids *[]uuid.UUID, f *RetryFilter, statuses ...notify.Status) (order R
 	}
 	if ids != nil {
 		if len(*ids) == 0 || len(*ids) > maxRetryIDs {
-			return order, invalidField("ids", "out_of_range", fmt.Sprintf("Must be 1 to %d", maxRetryIDs))
+			return order, invalidField("ids", "out_of_range", fmt.Sprintf("Must be from 1 to %d entries", maxRetryIDs))
 		}
 		order.IDs = *ids
 		return order, nil

@@ -263,7 +263,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 				return next(c)
 			}
 			if r.URL.Path != pathHealth && r.URL.Path != pathReady && !h.allow(r.Host) {
-				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server does not answer under this name; an administrator can set TOCSIN_PUBLIC_URL to it")
+				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server is not known by this name; an administrator can set TOCSIN_PUBLIC_URL to it")
 			}
 			return next(c)
 		}

@@ -78,7 +78,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, hooks webho
 	exist := func(list []uuid.UUID, path string) {
 		for i, id := range list {
 			if _, exists := hooks.names[id]; !exists {
-				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist"})
+				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist; choose another one"})
 			}
 		}
 	}
@@ -99,9 +99,9 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, hooks webho
 				switch {
 				case slices.Contains(planned, name):
 				case !slices.Contains(names, name):
-					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "This team does not exist"})
+					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "This team does not exist; choose another one"})
 				case len(known.List.WebhookIDs([]string{name})) == 0:
-					wrong = append(wrong, fault.Field{Field: at, Code: "required", Message: "The team has no webhook, so nobody would be notified"})
+					wrong = append(wrong, fault.Field{Field: at, Code: "required", Message: "The team has no webhook, so nobody would be notified; add a webhook to the team, or choose another team"})
 				}
 			}
 		})

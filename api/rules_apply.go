@@ -137,7 +137,7 @@ func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet
 			return set, nil, err
 		}
 		if at, found := first[d.Name]; found && d.Name != "" {
-			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has the same name", at)})
+			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has the same name; rename one of them", at)})
 		} else {
 			first[d.Name] = i
 		}
@@ -179,7 +179,7 @@ func (s *server) webhookNames(ctx context.Context) (webhookNames, error) {
 // bound returns the webhooks that a body names, by id or by name.
 func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings []fault.Field) {
 	if len(b.WebhookIds) > 0 && len(b.Webhooks) > 0 {
-		return nil, []fault.Field{{Field: "webhooks", Code: "not_applicable", Message: "The webhooks are already given by id; leave one of the two out"}}, nil
+		return nil, []fault.Field{{Field: "webhooks", Code: "not_applicable", Message: "The webhooks are already given by ID; leave one of the two out"}}, nil
 	}
 	check := func(at string, id uuid.UUID, exists bool, message string) {
 		switch {
@@ -192,7 +192,7 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 	for i, id := range b.WebhookIds {
 		ids = append(ids, id)
 		_, exists := n.names[id]
-		check(fmt.Sprintf("webhookIds[%d]", i), id, exists, "This webhook does not exist")
+		check(fmt.Sprintf("webhookIds[%d]", i), id, exists, "This webhook does not exist; choose another one")
 	}
 	for i, name := range b.Webhooks {
 		id, exists := n.ids[name]

@@ -81,7 +81,7 @@ func (s *server) checkTeams(ctx context.Context, list *teams.List) error {
 	for i := range list.Teams {
 		for j, id := range list.Teams[i].WebhookIDs {
 			if _, exists := hooks.names[id]; !exists {
-				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("teams[%d].webhookIds[%d]", i, j), Code: "not_found", Message: "This webhook does not exist"})
+				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("teams[%d].webhookIds[%d]", i, j), Code: "not_found", Message: "This webhook does not exist; choose another one"})
 			}
 		}
 	}

@@ -180,7 +180,7 @@ func (s *server) CreateUserLink(ctx context.Context, req CreateUserLinkRequestOb
 func userFaults(email, name string, role access.Role) []fault.Field {
 	var fields []fault.Field
 	if err := access.CheckEmail(email); err != nil {
-		fields = append(fields, fault.Field{Field: "email", Code: "email", Message: "Not an e-mail address"})
+		fields = append(fields, fault.Field{Field: "email", Code: "email", Message: "Must be an e-mail address such as ada@example.com"})
 	}
 	return append(fields, nameAndRoleFaults(name, role)...)
 }
@@ -195,7 +195,7 @@ func nameAndRoleFaults(name string, role access.Role) []fault.Field {
 
 func nameFaults(name string) []fault.Field {
 	if strings.TrimSpace(name) == "" || !cleanText(name) || utf8.RuneCountInString(name) > 200 {
-		return []fault.Field{{Field: "name", Code: "name", Message: "Must be text of 1 to 200 characters"}}
+		return []fault.Field{{Field: "name", Code: "name", Message: "Must be valid text of 1 to 200 characters"}}
 	}
 	return nil
 }

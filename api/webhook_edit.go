@@ -23,7 +23,7 @@ type WebhookEditor interface {
 	// Update replaces a valid webhook, secrets included. A version other than the
 	// stored one is a fault of kind Stale, a name that is taken one of kind Conflict.
 	Update(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
-	// SetEnabled enables or disables a webhook. Enabling also clears why it was switched off, and a
+	// SetEnabled enables or disables a webhook. Enabling also clears why it was disabled, and a
 	// pause that its receiver asked for. A webhook that is already in the requested state stays as
 	// it is.
 	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error)
@@ -60,7 +60,7 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	if len(present.Headers) > 0 && req.Body.Headers == nil && s.leadsTo(&w) != s.leadsTo(&present) {
 		faults = append(faults, fault.Field{
 			Field: "headers", Code: "required",
-			Message: "Their values were entered for another address, and are not sent to this one; enter the headers again, or remove them",
+			Message: "Their values were entered for another URL, and are not sent to this one; enter the headers again, or remove them",
 		})
 	}
 	if req.Body.Preset != nil && present.Preset == "" {

@@ -1031,7 +1031,7 @@ type Alert struct {
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression that matches the error message of the exchange, and messages that differ from it only in
-	// ids, numbers, quotations or in what follows their first line. It can be used in
+	// IDs, numbers, quotations or in what follows their first line. It can be used in
 	// `filter.errorMessageNotMatches`. In the response for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
@@ -1118,7 +1118,7 @@ type Alert struct {
 	// Unread Whether the caller has not read it. In lists and in the response for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
-	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
+	// WebhookID The webhook that was disabled because its receiver is gone; absent in other alerts. The rule is the one
 	// whose message could not be delivered. The alert resolves when a person enables the webhook.
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
@@ -1315,7 +1315,7 @@ type AlertRouting struct {
 
 // AlertSelection Either `ids` or `filter`.
 type AlertSelection struct {
-	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same ID returns the result of
 	// the first request and does nothing again; with another selection it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
@@ -1344,7 +1344,7 @@ type AlertState string
 
 // AlertsAssignment Either `ids` or `filter`, and who is to handle these alerts.
 type AlertsAssignment struct {
-	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same ID returns the result of
 	// the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
@@ -1478,7 +1478,7 @@ type AuditEntry struct {
 	// Via How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open.
 	Via string `json:"via"`
 
-	// ViaID The id of the session.
+	// ViaID The ID of the session.
 	ViaID *string `json:"viaId,omitempty"`
 }
 
@@ -1506,7 +1506,7 @@ type BulkResult struct {
 	Refused       int64     `json:"refused"`
 	UndoableUntil time.Time `json:"undoableUntil"`
 
-	// Unknown Ids that no alert has.
+	// Unknown IDs that no alert has.
 	Unknown int64 `json:"unknown"`
 }
 
@@ -1537,7 +1537,7 @@ type CalendarWeekdays string
 type ChangedAlerts struct {
 	Alerts int64 `json:"alerts"`
 
-	// Newest The newest of them, at most 20. Their ids do not refer to stored alerts.
+	// Newest The newest of them, at most 20. Their IDs do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 }
 
@@ -1890,7 +1890,7 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
-// IssueNote What somebody wrote about an issue, or about a window rule and one of its groups.
+// IssueNote What someone wrote about an issue, or about a window rule and one of its groups.
 type IssueNote struct {
 	// Author The e-mail address of a user, or `token` and the name of a token.
 	Author    string             `json:"author"`
@@ -1947,7 +1947,7 @@ type Me struct {
 	// HasPassword Whether a user has a password.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID The id of the user or token; absent if there is neither.
+	// ID The ID of the user or token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
@@ -2021,7 +2021,7 @@ type NewUser struct {
 	Role Role `json:"role"`
 }
 
-// Notification One message, or one that is part of a digest. Every attempt sends its id in the header `webhook-id`, followed by
+// Notification One message, or one that is part of a digest. Every attempt sends its ID in the header `webhook-id`, followed by
 // the number of the retry if a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
@@ -2068,8 +2068,8 @@ type Notification struct {
 	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
 	// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
+	// `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+	// not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -2125,8 +2125,8 @@ type NotificationPage struct {
 // no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
 // an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 // cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
+// `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+// not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 // notifications in one message.
 type NotificationReason string
 
@@ -2171,7 +2171,7 @@ type PartitionStatus struct {
 	// LagSeconds How far `cursorAt` is behind the present.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
-	// Owner The id of the replica that holds it. Absent while none does.
+	// Owner The ID of the replica that holds it. Absent while none does.
 	Owner     *string `json:"owner,omitempty"`
 	Partition int     `json:"partition"`
 }
@@ -2188,7 +2188,7 @@ type PasswordChange struct {
 // are those of the receiver, and a receiver that identifies alerts by a key is notified of all `events` that it
 // supports.
 type PresetDefinition struct {
-	// ID The id of the receiver in `GET /receivers`.
+	// ID The ID of the receiver in `GET /receivers`.
 	ID string `json:"id"`
 
 	// Inputs The values of the inputs by name; `GET /receivers` lists the inputs. They are stored encrypted, and secret ones are never shown again.
@@ -2426,7 +2426,7 @@ type Reconciliation struct {
 	// Missing Matching exchanges that have no alert although they should; 0 if nothing is missing.
 	Missing int64 `json:"missing"`
 
-	// MissingSample The execution ids of the first few exchanges whose alerts are missing.
+	// MissingSample The execution IDs of the first few exchanges whose alerts are missing.
 	MissingSample []string `json:"missingSample"`
 
 	// OutOfReach The former name of `lateDropped`.
@@ -2483,7 +2483,7 @@ type Regression struct {
 
 // Reopening An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed.
 type Reopening struct {
-	// ActionID The id for `/alerts/actions/{id}/undo`.
+	// ActionID The ID for `/alerts/actions/{id}/undo`.
 	ActionID openapi_types.UUID `json:"actionId"`
 
 	// Alerts How many alerts were changed together. Undoing it reopens all of them.
@@ -2721,7 +2721,7 @@ type RoutingTestPlanned struct {
 
 // RoutingTestPlannedWebhook defines model for RoutingTestPlannedWebhook.
 type RoutingTestPlannedWebhook struct {
-	// ID Any id that no webhook has.
+	// ID Any ID that no webhook has.
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 }
@@ -2845,7 +2845,7 @@ type Rule struct {
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
-	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In responses to writes only.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is disabled. In responses to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
@@ -2886,7 +2886,7 @@ type RuleApplied struct {
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
-	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is disabled.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -3007,8 +3007,8 @@ type RuleDefinition struct {
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
-	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
-	// at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
+	// Percent For RATIO_IN_WINDOW: the minimum ratio of matching exchanges to all exchanges of the scope, in percent, from
+	// 0.001, with at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
 	// the scope. Absent for the other modes.
 	Percent float64 `json:"percent,omitempty"`
 
@@ -3031,7 +3031,7 @@ type RuleDefinition struct {
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
-	// ShortWindowSeconds For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+	// ShortWindowSeconds For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the ratio must also
 	// reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
 	// means none.
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
@@ -3194,7 +3194,7 @@ type RulePreview struct {
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
-	// Newest The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts.
+	// Newest The newest alerts as they would look, at most 20. Their IDs do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 
 	// Problem Why a title or message is a fallback; absent if none is.
@@ -3299,14 +3299,14 @@ type RuleResolution struct {
 
 	// Evidence Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
 	// started, if the source does not provide the end), of the same environment, application and route, with the
-	// same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+	// same correlation ID or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
 	// `filter.statuses` contains COMPLETED.
 	Evidence *RuleResolutionEvidence `json:"evidence,omitempty"`
 }
 
 // RuleResolutionEvidence Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
 // started, if the source does not provide the end), of the same environment, application and route, with the
-// same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+// same correlation ID or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
 // `filter.statuses` contains COMPLETED.
 type RuleResolutionEvidence string
 
@@ -3612,7 +3612,7 @@ type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
+	// Channel The ID of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the interactivity request URL of the app must then be `/slack/interactions/{webhook id}` below the public URL of this server.
@@ -3627,7 +3627,7 @@ type SlackAppEdit struct {
 	// BotToken If left out, the current one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The id of the channel, such as C0123456789, or its name with a leading #.
+	// Channel The ID of the channel, such as C0123456789, or its name with a leading #.
 	Channel string `json:"channel"`
 
 	// SigningSecret If left out, the current one stays; if empty, messages have no buttons.
@@ -3703,7 +3703,7 @@ type SystemStep struct {
 	Replicas *int `json:"replicas,omitempty"`
 }
 
-// Target Somebody whom an alert is for.
+// Target Someone whom an alert is for.
 type Target struct {
 	Kind TargetKind `json:"kind"`
 	Name string     `json:"name"`
@@ -3927,7 +3927,7 @@ type View struct {
 	// Search The query of the inbox's URL, such as `state=acknowledged&app=orders`; empty for the inbox without filters.
 	Search string `json:"search"`
 
-	// Shared Whether everybody sees it.
+	// Shared Whether everyone sees it.
 	Shared    bool      `json:"shared"`
 	UpdatedAt time.Time `json:"updatedAt"`
 }
@@ -3954,7 +3954,7 @@ type Webhook struct {
 	// DigestAbove How many notifications may wait before they are combined into digests; 0 means never.
 	DigestAbove int `json:"digestAbove"`
 
-	// DisabledReason Why Tocsin switched the webhook off.
+	// DisabledReason Why Tocsin disabled the webhook.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
 
@@ -4153,7 +4153,7 @@ type WebhookHealth struct {
 	// ConsecutiveFailures Attempts in a row to which the receiver did not respond.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 
-	// DisabledReason For `off`: why Tocsin switched the webhook off; absent if a person disabled it.
+	// DisabledReason For `off`: why Tocsin disabled the webhook; absent if a person disabled it.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 
 	// LastError Why the last attempt without a response failed. It stays when the receiver responds again, and an edit clears it.
@@ -4193,7 +4193,7 @@ type WebhookPreset struct {
 	// Inputs The inputs that are not secret.
 	Inputs map[string]string `json:"inputs"`
 
-	// Name The name of the receiver; its id if the server no longer has the receiver.
+	// Name The name of the receiver; its ID if the server no longer has the receiver.
 	Name string `json:"name"`
 
 	// SecretInputs The names of the secret inputs that have a value.
@@ -4220,14 +4220,14 @@ type WindowCount struct {
 	// Percentile For DURATION_IN_WINDOW.
 	Percentile *int `json:"percentile,omitempty"`
 
-	// ShortValue The percentage in the short window.
+	// ShortValue The ratio in the short window.
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
 	// Threshold In the unit of `value`; for COUNT_IN_WINDOW and ABSENT_IN_WINDOW, a number of exchanges. For ABSENT_IN_WINDOW, `observed` is below it.
 	Threshold float64 `json:"threshold"`
 
-	// Value A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
+	// Value The ratio in percent for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
 	Value *float64 `json:"value,omitempty"`
 
 	// Volume The number of exchanges from which the value is calculated. Absent for COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
@@ -4325,10 +4325,10 @@ type ListAlertsParams struct {
 	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID Only alerts about the exchange with this id.
+	// ExecutionID Only alerts about the exchange with this ID.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID Only alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation ID.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
 	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
@@ -4371,7 +4371,7 @@ type ListAlertsParams struct {
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed in the same way, by error type and
-	// message without digits, ids and quotations. `issue`: alerts with the same signature, application and route,
+	// message without digits, IDs and quotations. `issue`: alerts with the same signature, application and route,
 	// the most severe first. An alert that is not about one exchange then forms a separate group.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
@@ -4388,10 +4388,10 @@ type GroupAlertsParams struct {
 	// Environment Only alerts about exchanges of these environments.
 	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// ExecutionID Only alerts about the exchange with this id.
+	// ExecutionID Only alerts about the exchange with this ID.
 	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
 
-	// CorrelationID Only alerts about exchanges with this correlation id.
+	// CorrelationID Only alerts about exchanges with this correlation ID.
 	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
 
 	// Attribute `key=value`, split at the first equals sign: only alerts about exchanges that have this attribute. If it is
@@ -4494,7 +4494,7 @@ type ListAuditParams struct {
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// LastEventID The id of the last event seen.
+	// LastEventID The ID of the last event seen.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
@@ -4536,7 +4536,7 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it started, to the nanosecond. Without it, the newest exchange with this id is explained: one that has
+	// StartTime When it started, to the nanosecond. Without it, the newest exchange with this ID is explained: one that has
 	// an alert, otherwise one that started within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
@@ -4595,7 +4595,7 @@ type ListNotificationsParams struct {
 	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, ignoring case; or the exact id of its exchange or of the notification. A
+	// Q Text in the title of the alert, ignoring case; or the exact ID of its exchange or of the notification. A
 	// page searches 20,000 notifications and may contain few or none of them although there are more; see
 	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
@@ -4951,7 +4951,7 @@ type ClientInterface interface {
 
 	// UndoAlertAction Undo what was done to many alerts
 	//
-	// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+	// Restores those alerts that have not changed since. The others stay as they are and are counted: someone else
 	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
 	// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
 	// Undoing twice has the same effect as undoing once.
@@ -4969,7 +4969,7 @@ type ClientInterface interface {
 
 	// AssignAlertsWithBody Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 	// back to the person who handled it.
 	//
@@ -4980,7 +4980,7 @@ type ClientInterface interface {
 
 	// AssignAlerts Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 	// back to the person who handled it.
 	//
@@ -5026,7 +5026,7 @@ type ClientInterface interface {
 	// CreateIssueNoteWithBody Write a note on an issue
 	//
 	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 	// of their issue.
 	//
 	// Takes any type of body and a specified content type.
@@ -5037,7 +5037,7 @@ type ClientInterface interface {
 	// CreateIssueNote Write a note on an issue
 	//
 	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 	// of their issue.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5104,7 +5104,7 @@ type ClientInterface interface {
 
 	// AssignAlertWithBody Assign an alert to a person, or to nobody
 	//
-	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 	// resolved alerts cannot be assigned: the response is 409.
 	//
@@ -5115,7 +5115,7 @@ type ClientInterface interface {
 
 	// AssignAlert Assign an alert to a person, or to nobody
 	//
-	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 	// resolved alerts cannot be assigned: the response is 409.
 	//
@@ -5137,7 +5137,7 @@ type ClientInterface interface {
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 	// /alerts/issue/notes/{id}`.
 	//
 	// Takes any type of body and a specified content type.
@@ -5150,7 +5150,7 @@ type ClientInterface interface {
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 	// /alerts/issue/notes/{id}`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5217,7 +5217,7 @@ type ClientInterface interface {
 	// ListEncryptionKeys List the encryption keys
 	//
 	// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
-	// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+	// the keys that are missing. A key is identified by an ID that reveals nothing about the key. Secrets are counted
 	// over all tenants.
 	//
 	// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
@@ -5226,9 +5226,9 @@ type ClientInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	//
 	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
-	// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+	// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
 	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
 	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
 	// if the connection is open. The stream may end at any time: connect again.
 	//
@@ -5520,7 +5520,7 @@ type ClientInterface interface {
 	// ListRuleNames List the names of all rules
 	//
 	// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
-	// that other objects refer to by id. The response is about a tenth of the size of the definitions.
+	// that other objects refer to by ID. The response is about a tenth of the size of the definitions.
 	//
 	// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
 	ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5781,7 +5781,7 @@ type ClientInterface interface {
 	//
 	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 	// stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type.
@@ -5793,7 +5793,7 @@ type ClientInterface interface {
 	//
 	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 	// stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5922,7 +5922,7 @@ type ClientInterface interface {
 	//
 	// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
 	// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
-	// `/readyz` shows everybody what is missing.
+	// `/readyz` shows everyone what is missing.
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6158,7 +6158,7 @@ type ClientInterface interface {
 	//
 	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 	// 412.
 	//
 	// Takes any type of body and a specified content type.
@@ -6170,7 +6170,7 @@ type ClientInterface interface {
 	//
 	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 	// 412.
 	//
 	// Takes a body of the `application/json` content type.
@@ -6195,7 +6195,7 @@ type ClientInterface interface {
 
 	// EnableWebhook Enable a webhook
 	//
-	// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+	// Messages that waited for it are sent. Clears the reason why Tocsin disabled it, and a pause that its receiver
 	// asked for. An enabled webhook stays as it is.
 	//
 	// Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
@@ -6303,7 +6303,7 @@ func (c *Client) AcknowledgeAlerts(ctx context.Context, body AcknowledgeAlertsJS
 
 // UndoAlertAction Undo what was done to many alerts
 //
-// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+// Restores those alerts that have not changed since. The others stay as they are and are counted: someone else
 // acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
 // works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
 // Undoing twice has the same effect as undoing once.
@@ -6341,7 +6341,7 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 
 // AssignAlertsWithBody Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 // back to the person who handled it.
 //
@@ -6362,7 +6362,7 @@ func (c *Client) AssignAlertsWithBody(ctx context.Context, contentType string, b
 
 // AssignAlerts Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 // back to the person who handled it.
 //
@@ -6468,7 +6468,7 @@ func (c *Client) ListIssueNotes(ctx context.Context, params *ListIssueNotesParam
 // CreateIssueNoteWithBody Write a note on an issue
 //
 // If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 // of their issue.
 //
 // Takes any type of body and a specified content type.
@@ -6489,7 +6489,7 @@ func (c *Client) CreateIssueNoteWithBody(ctx context.Context, contentType string
 // CreateIssueNote Write a note on an issue
 //
 // If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 // of their issue.
 //
 // Takes a body of the `application/json` content type.
@@ -6636,7 +6636,7 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...Requ
 
 // AssignAlertWithBody Assign an alert to a person, or to nobody
 //
-// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 // response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 // resolved alerts cannot be assigned: the response is 409.
 //
@@ -6657,7 +6657,7 @@ func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType str
 
 // AssignAlert Assign an alert to a person, or to nobody
 //
-// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 // response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 // resolved alerts cannot be assigned: the response is 409.
 //
@@ -6699,7 +6699,7 @@ func (c *Client) ListAlertNotes(ctx context.Context, id ID, params *ListAlertNot
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 // alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 // cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 // /alerts/issue/notes/{id}`.
 //
 // Takes any type of body and a specified content type.
@@ -6722,7 +6722,7 @@ func (c *Client) CreateAlertNoteWithBody(ctx context.Context, id ID, contentType
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 // alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 // cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 // /alerts/issue/notes/{id}`.
 //
 // Takes a body of the `application/json` content type.
@@ -6869,7 +6869,7 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 // ListEncryptionKeys List the encryption keys
 //
 // The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
-// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+// the keys that are missing. A key is identified by an ID that reveals nothing about the key. Secrets are counted
 // over all tenants.
 //
 // Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
@@ -6888,9 +6888,9 @@ func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEd
 // StreamEvents Follow the inbox by server-sent events
 //
 // The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
-// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
 // reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
 // its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
 // if the connection is open. The stream may end at any time: connect again.
 //
@@ -7502,7 +7502,7 @@ func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn)
 // ListRuleNames List the names of all rules
 //
 // The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
-// that other objects refer to by id. The response is about a tenth of the size of the definitions.
+// that other objects refer to by ID. The response is about a tenth of the size of the definitions.
 //
 // Corresponds with GET /rules/names (the `ListRuleNames` operationId).
 func (c *Client) ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8043,7 +8043,7 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 //
 // For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 // viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 // stays, and the response is 409.
 //
 // Takes any type of body and a specified content type.
@@ -8065,7 +8065,7 @@ func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, b
 //
 // For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 // viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 // stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type.
@@ -8334,7 +8334,7 @@ func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 //
 // The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
 // `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
-// `/readyz` shows everybody what is missing.
+// `/readyz` shows everyone what is missing.
 //
 // Corresponds with GET /status (the `GetStatus` operationId).
 func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8870,7 +8870,7 @@ func (c *Client) GetWebhook(ctx context.Context, id ID, reqEditors ...RequestEdi
 //
 // Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 // 412.
 //
 // Takes any type of body and a specified content type.
@@ -8892,7 +8892,7 @@ func (c *Client) UpdateWebhookWithBody(ctx context.Context, id ID, params *Updat
 //
 // Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 // 412.
 //
 // Takes a body of the `application/json` content type.
@@ -8947,7 +8947,7 @@ func (c *Client) DisableWebhook(ctx context.Context, id ID, reqEditors ...Reques
 
 // EnableWebhook Enable a webhook
 //
-// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+// Messages that waited for it are sent. Clears the reason why Tocsin disabled it, and a pause that its receiver
 // asked for. An enabled webhook stays as it is.
 //
 // Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
@@ -14632,7 +14632,7 @@ type ClientWithResponsesInterface interface {
 
 	// UndoAlertActionWithResponse Undo what was done to many alerts
 	//
-	// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+	// Restores those alerts that have not changed since. The others stay as they are and are counted: someone else
 	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
 	// works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
 	// Undoing twice has the same effect as undoing once.
@@ -14654,7 +14654,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 	// back to the person who handled it.
 	//
@@ -14665,7 +14665,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 	//
-	// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 	// back to the person who handled it.
 	//
@@ -14721,7 +14721,7 @@ type ClientWithResponsesInterface interface {
 	// CreateIssueNoteWithBodyWithResponse Write a note on an issue
 	//
 	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 	// of their issue.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14732,7 +14732,7 @@ type ClientWithResponsesInterface interface {
 	// CreateIssueNoteWithResponse Write a note on an issue
 	//
 	// If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+	// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 	// of their issue.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14805,7 +14805,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 	//
-	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 	// resolved alerts cannot be assigned: the response is 409.
 	//
@@ -14816,7 +14816,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithResponse Assign an alert to a person, or to nobody
 	//
-	// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+	// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 	// response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 	// resolved alerts cannot be assigned: the response is 409.
 	//
@@ -14840,7 +14840,7 @@ type ClientWithResponsesInterface interface {
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 	// /alerts/issue/notes/{id}`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14853,7 +14853,7 @@ type ClientWithResponsesInterface interface {
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 	// alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 	// cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-	// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+	// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 	// /alerts/issue/notes/{id}`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14930,7 +14930,7 @@ type ClientWithResponsesInterface interface {
 	// ListEncryptionKeysWithResponse List the encryption keys
 	//
 	// The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
-	// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+	// the keys that are missing. A key is identified by an ID that reveals nothing about the key. Secrets are counted
 	// over all tenants.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14941,9 +14941,9 @@ type ClientWithResponsesInterface interface {
 	// StreamEventsWithResponse Follow the inbox by server-sent events
 	//
 	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
-	// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+	// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
 	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
 	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
 	// if the connection is open. The stream may end at any time: connect again.
 	//
@@ -15267,7 +15267,7 @@ type ClientWithResponsesInterface interface {
 	// ListRuleNamesWithResponse List the names of all rules
 	//
 	// The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
-	// that other objects refer to by id. The response is about a tenth of the size of the definitions.
+	// that other objects refer to by ID. The response is about a tenth of the size of the definitions.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15556,7 +15556,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 	// stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -15568,7 +15568,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 	// stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -15703,7 +15703,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
 	// `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
-	// `/readyz` shows everybody what is missing.
+	// `/readyz` shows everyone what is missing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15967,7 +15967,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 	// 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -15979,7 +15979,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-	// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+	// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 	// 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -16008,7 +16008,7 @@ type ClientWithResponsesInterface interface {
 
 	// EnableWebhookWithResponse Enable a webhook
 	//
-	// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+	// Messages that waited for it are sent. Clears the reason why Tocsin disabled it, and a pause that its receiver
 	// asked for. An enabled webhook stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -21496,7 +21496,7 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithResponse(ctx context.Context,
 
 // UndoAlertActionWithResponse Undo what was done to many alerts
 //
-// Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+// Restores those alerts that have not changed since. The others stay as they are and are counted: someone else
 // acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
 // works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
 // Undoing twice has the same effect as undoing once.
@@ -21530,7 +21530,7 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 
 // AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 // back to the person who handled it.
 //
@@ -21547,7 +21547,7 @@ func (c *ClientWithResponses) AssignAlertsWithBodyWithResponse(ctx context.Conte
 
 // AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 //
-// Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
 // back to the person who handled it.
 //
@@ -21639,7 +21639,7 @@ func (c *ClientWithResponses) ListIssueNotesWithResponse(ctx context.Context, pa
 // CreateIssueNoteWithBodyWithResponse Write a note on an issue
 //
 // If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 // of their issue.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21656,7 +21656,7 @@ func (c *ClientWithResponses) CreateIssueNoteWithBodyWithResponse(ctx context.Co
 // CreateIssueNoteWithResponse Write a note on an issue
 //
 // If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+// response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
 // of their issue.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21777,7 +21777,7 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 
 // AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 //
-// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 // response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 // resolved alerts cannot be assigned: the response is 409.
 //
@@ -21794,7 +21794,7 @@ func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Contex
 
 // AssignAlertWithResponse Assign an alert to a person, or to nobody
 //
-// If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+// If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
 // response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
 // resolved alerts cannot be assigned: the response is 409.
 //
@@ -21830,7 +21830,7 @@ func (c *ClientWithResponses) ListAlertNotesWithResponse(ctx context.Context, id
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 // alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 // cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 // /alerts/issue/notes/{id}`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21849,7 +21849,7 @@ func (c *ClientWithResponses) CreateAlertNoteWithBodyWithResponse(ctx context.Co
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
 // alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
 // cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-// response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+// response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
 // /alerts/issue/notes/{id}`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21974,7 +21974,7 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 // ListEncryptionKeysWithResponse List the encryption keys
 //
 // The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
-// the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+// the keys that are missing. A key is identified by an ID that reveals nothing about the key. Secrets are counted
 // over all tenants.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21991,9 +21991,9 @@ func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context
 // StreamEventsWithResponse Follow the inbox by server-sent events
 //
 // The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
-// and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
 // reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
 // its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
 // if the connection is open. The stream may end at any time: connect again.
 //
@@ -22509,7 +22509,7 @@ func (c *ClientWithResponses) ExportRulesWithResponse(ctx context.Context, reqEd
 // ListRuleNamesWithResponse List the names of all rules
 //
 // The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
-// that other objects refer to by id. The response is about a tenth of the size of the definitions.
+// that other objects refer to by ID. The response is about a tenth of the size of the definitions.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22966,7 +22966,7 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 //
 // For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 // viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 // stays, and the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22984,7 +22984,7 @@ func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Conte
 //
 // For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
 // viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
 // stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -23203,7 +23203,7 @@ func (c *ClientWithResponses) EndSilenceWithResponse(ctx context.Context, id ID,
 //
 // The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
 // `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
-// `/readyz` shows everybody what is missing.
+// `/readyz` shows everyone what is missing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23647,7 +23647,7 @@ func (c *ClientWithResponses) GetWebhookWithResponse(ctx context.Context, id ID,
 //
 // Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 // 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -23665,7 +23665,7 @@ func (c *ClientWithResponses) UpdateWebhookWithBodyWithResponse(ctx context.Cont
 //
 // Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
 // `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-// Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+// Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
 // 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -23712,7 +23712,7 @@ func (c *ClientWithResponses) DisableWebhookWithResponse(ctx context.Context, id
 
 // EnableWebhookWithResponse Enable a webhook
 //
-// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+// Messages that waited for it are sent. Clears the reason why Tocsin disabled it, and a pause that its receiver
 // asked for. An enabled webhook stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -67,7 +67,7 @@ func Check(answer Answer, err error) error {
 	}
 	p := &Problem{Title: http.StatusText(status)}
 	if success || status < http.StatusBadRequest {
-		p.Detail = new("the answer is not that of Tocsin's API; check the server's address")
+		p.Detail = new("the answer is not from Tocsin's API; check the server's URL")
 		p.Status = status
 		return p
 	}

@@ -57,7 +57,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUID]string {
 	refused := map[uuid.UUID]string{}
 	for _, webhook := range claimed.Unwanted {
-		refused[webhook] = "Not sent: the webhook was edited, switched off or held, or does not answer"
+		refused[webhook] = "Not sent: the webhook was edited, disabled or held, or is not responding"
 	}
 	if claimed.Unchecked != nil {
 		d.Logger.WarnContext(ctx, "webhooks could not be checked, so their messages are not sent yet", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))

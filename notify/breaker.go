@@ -197,7 +197,7 @@ const (
 	FlowOK FlowState = "ok"
 	// FlowHeld means that messages wait because the receiver asked for a pause.
 	FlowHeld FlowState = "held"
-	// FlowOpen means that messages wait because the receiver does not answer. A probe follows.
+	// FlowOpen means that messages wait because the receiver is not responding. A probe follows.
 	FlowOpen FlowState = "open"
 	// FlowOff means that messages wait for a person.
 	FlowOff FlowState = "off"

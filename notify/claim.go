@@ -58,7 +58,7 @@ var ErrTooOld = errors.New("it is older than the maximum age of its receiver; se
 type Claimed struct {
 	Deliveries []Delivery
 	// Unwanted are webhooks that, after the commit, do not want their messages any more: they were
-	// edited since, are switched off or held, or do not answer and the probe is another message.
+	// edited since, are disabled or held, or are not responding and the probe is another message.
 	// Unchecked is why this could not be checked; then no call may be made.
 	Unwanted  []uuid.UUID
 	Unchecked error
@@ -76,7 +76,7 @@ type Due struct {
 	// allows at the instant of the claim; it is a fraction below 1 if none is allowed yet.
 	RatePerSecond float64
 	Tokens        float64
-	// Probe says that the receiver has not answered, or has asked for a pause. One message goes
+	// Probe says that the receiver has not responded, or has asked for a pause. One message goes
 	// first.
 	Probe bool
 }

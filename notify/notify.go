@@ -25,7 +25,7 @@
 //     use up no rate and are no probe, and the next pass follows at once. If one row makes
 //     the claim fail for all, each webhook is claimed for separately, until that row ends.
 //   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
-//     have been edited, switched off or held since, or do not answer. Their attempts are
+//     have been edited, disabled or held since, or are not responding. Their attempts are
 //     recorded as not made, and cost nothing. The same happens to an attempt that took so
 //     long to begin that its lease may be over, and to an attempt of a message that this
 //     process knows to have arrived.
@@ -48,8 +48,8 @@
 //
 // # Bad receivers
 //
-// If a receiver does not answer, its circuit breaker opens; if it asks for a pause, the
-// webhook is held; if it is gone, the webhook is switched off. The messages wait.
+// If a receiver is not responding, its circuit breaker opens; if it asks for a pause, the
+// webhook is held; if it is gone, the webhook is disabled. The messages wait.
 // [BreakerPolicy.Next] applies the outcomes of a batch to the state of the webhook, under a
 // lock on it.
 //
@@ -64,7 +64,7 @@
 // messages that have waited for it that long are EXHAUSTED; messages that waited for other
 // reasons are not. Slow receivers share half of the slots. Operators are notified, once
 // each, of a message that is refused or exhausted, of a breaker that has been open for ten
-// minutes, and of a webhook that was switched off.
+// minutes, and of a webhook that was disabled.
 //
 // # Silences
 //
@@ -164,10 +164,10 @@ const (
 	ReasonSourceFailing Reason = "SOURCE_FAILING"
 	// ReasonSourceRecovered notifies operators that the source can be read again.
 	ReasonSourceRecovered Reason = "SOURCE_RECOVERED"
-	// ReasonWebhookOff notifies operators that a webhook was switched off because its receiver is
+	// ReasonWebhookOff notifies operators that a webhook was disabled because its receiver is
 	// gone for good.
 	ReasonWebhookOff Reason = "WEBHOOK_OFF"
-	// ReasonWebhookFailing notifies operators that a webhook has not answered for a long time.
+	// ReasonWebhookFailing notifies operators that a webhook has not responded for a long time.
 	ReasonWebhookFailing Reason = "WEBHOOK_FAILING"
 	// ReasonUndelivered notifies operators that a message was refused or exhausted.
 	ReasonUndelivered Reason = "UNDELIVERED"
@@ -212,7 +212,7 @@ type Webhook struct {
 	FormerSecret      string
 	FormerSecretUntil time.Time
 	// Operators makes the webhook receive notifications about Tocsin itself: rules that cannot be
-	// evaluated or can be again, and other webhooks that were switched off.
+	// evaluated or can be again, and other webhooks that were disabled.
 	Operators bool
 	// Events are the events that the webhook is notified of in addition to raised alerts: any of
 	// [Events].
@@ -223,7 +223,7 @@ type Webhook struct {
 	// QuietHours hold messages about alerts that are not critical.
 	QuietHours QuietHours
 	Enabled    bool
-	// DisabledReason says why Tocsin switched the webhook off; empty if it did not.
+	// DisabledReason says why Tocsin disabled the webhook; empty if it did not.
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.
 	Timeout time.Duration

@@ -17,14 +17,14 @@ type Policy struct {
 	DefaultHold time.Duration
 	// MaxHold is the longest pause that a receiver can ask for.
 	MaxHold time.Duration
-	// Breaker says when messages to a receiver that does not answer are paused.
+	// Breaker says when messages to a receiver that is not responding are paused.
 	Breaker BreakerPolicy
 	// own is the schedule of the receiver, if it has one.
 	own Schedule
 }
 
 // DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a
-// jitter of 20 %, and a breaker that opens after five failures, for 30 s at
+// jitter of 20%, and a breaker that opens after five failures, for 30 s at
 // first and 10 min at most.
 func DefaultPolicy() Policy {
 	return Policy{
@@ -94,7 +94,7 @@ type Decision struct {
 	Counts bool
 	// Hold, if positive, is the least time for which the whole webhook is held.
 	Hold time.Duration
-	// Disable switches the webhook off, with the error of the outcome as the reason.
+	// Disable disables the webhook, with the error of the outcome as the reason.
 	Disable bool
 }
 

@@ -19,7 +19,7 @@ const (
 	durationAboveMaximum = "The filter excludes exchanges that last this long; nothing could reach the threshold"
 	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
 	durationAlways       = "The filter only matches exchanges that last this long, so the threshold would always be reached; raise it, or lower the minimum duration"
-	alwaysAll            = "Every exchange of the scope matches, so the share would always be 100 %; choose one status, or add a condition"
+	alwaysAll            = "Every exchange of the scope matches, so the ratio would always be 100%; choose one status, or add a condition"
 	evidenceFiltered     = "The filter excludes exchanges with this attribute, so nothing would ever be evidence; change the filter, or name another attribute"
 	learnedFiltered      = "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute"
 )

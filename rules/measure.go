@@ -4,11 +4,11 @@ import "math"
 
 // Measure is what a RatioInWindow or DurationInWindow rule measures, in addition to its window.
 type Measure struct {
-	// Percent is the least share of a RatioInWindow rule in percent, at least 0.001, in steps of a
+	// Percent is the minimum ratio of a RatioInWindow rule in percent, at least 0.001, in steps of a
 	// thousandth.
 	Percent float64 `json:"percent,omitempty"`
 	// ShortWindowSeconds is the length of a second window of a RatioInWindow rule, in which its
-	// share must be reached as well. So the alert fires only while the problem lasts, and resolves
+	// ratio must be reached as well. So the alert fires only while the problem lasts, and resolves
 	// soon after it ends. 0 means no second window.
 	ShortWindowSeconds int `json:"shortWindowSeconds,omitempty"`
 	// Percentile is 50, 95 or 99. DurationMS is its bound in a DurationInWindow rule: this
@@ -32,7 +32,7 @@ func (d *Definition) SetMeasure(m Measure) {
 	d.Percent, d.ShortWindowSeconds, d.Percentile, d.DurationMS, d.MinVolume = m.Percent, m.ShortWindowSeconds, m.Percentile, m.DurationMS, m.MinVolume
 }
 
-// Thousandths returns a percentage in thousandths of a percent, in which shares are compared
+// Thousandths returns a percentage in thousandths of a percent, in which ratios are compared
 // exactly.
 func Thousandths(percent float64) int64 { return int64(math.Round(percent * 1000)) }
 

@@ -151,7 +151,7 @@ const (
 	// For a CountInWindow rule, without and with a group.
 	DefaultCountTitle      = "{{count.observed}} exchanges within {{count.window}}"
 	DefaultCountGroupTitle = "{{count.group}}: {{count.observed}} exchanges within {{count.window}}"
-	DefaultCountMessage    = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}"
+	DefaultCountMessage    = "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest exchange: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}"
 
 	// For a rule with a ratio, without and with a group. Its message is that of a count.
 	DefaultRatioTitle      = "{{count.value}} of {{count.volume}} exchanges match within {{count.window}}"
@@ -160,7 +160,7 @@ const (
 	// For a rule on durations.
 	DefaultDurationTitle      = "p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}"
 	DefaultDurationGroupTitle = "{{count.group}}: " + DefaultDurationTitle
-	DefaultDurationMessage    = "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}"
+	DefaultDurationMessage    = "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest slow exchange: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}"
 )
 
 // For a rule on absence, without and with a group.

@@ -20,7 +20,7 @@ const (
 	countingNotApplicable    = "Per-exchange rules do not count — leave it out"
 	lookBackNotApplicable    = "Counting rules look at their whole window each time — leave it out"
 	thresholdNotApplicable   = "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out"
-	ratioNotApplicable       = "Only RATIO_IN_WINDOW compares a share — leave it out"
+	ratioNotApplicable       = "Only RATIO_IN_WINDOW compares a ratio — leave it out"
 	durationNotApplicable    = "Only DURATION_IN_WINDOW compares a duration — leave it out"
 	volumeNotApplicable      = "A count needs no minimum volume — leave it out"
 	thresholdRequired        = "Must be at least 1"
@@ -271,7 +271,7 @@ func message(b validator.FieldError) string {
 	case "label":
 		return "Must start with a letter, followed by up to 62 letters, digits, _, . or -"
 	case "address":
-		return "Must be an address such as https://wiki.example/orders"
+		return "Must be a URL such as https://wiki.example/orders"
 	case "regexp":
 		return expressionProblem(fmt.Sprint(b.Value()))
 	default:

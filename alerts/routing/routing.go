@@ -159,7 +159,7 @@ func (p *Policy) Check(v *rules.Validator) error {
 				add(at+"afterMinutes", "out_of_range", "Must be more than the minutes of the previous step")
 			}
 			if len(s.WebhookIDs)+len(s.Teams) == 0 {
-				add(at+"webhookIds", "required", "A step needs at least one webhook or team")
+				add(at+"webhookIds", "required", "Must name at least one webhook or team")
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (p *Policy) Check(v *rules.Validator) error {
 		r := &p.Routes[i]
 		at := fmt.Sprintf("routes[%d].", i)
 		if named[r.Name] && r.Name != "" {
-			add(at+"name", "unique", "Another route has the same name")
+			add(at+"name", "unique", "Another route has the same name; choose another one")
 		}
 		named[r.Name] = true
 		if all != "" {

@@ -45,7 +45,7 @@ func (l *List) Check(v *rules.Validator) error {
 	for i := range l.Teams {
 		name := l.Teams[i].Name
 		if named[name] && name != "" {
-			fields = append(fields, fault.Field{Field: fmt.Sprintf("teams[%d].name", i), Code: "unique", Message: "Another team has the same name"})
+			fields = append(fields, fault.Field{Field: fmt.Sprintf("teams[%d].name", i), Code: "unique", Message: "Another team has the same name; choose another one"})
 		}
 		named[name] = true
 	}

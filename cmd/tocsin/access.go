@@ -17,7 +17,7 @@ import (
 
 // accessFlags say who may do what.
 type accessFlags struct {
-	Access            app.AccessMode `help:"Who has access: sign-in (people who sign in, programs with a token) or open (everybody, only on a loopback address)." enum:"sign-in,open" default:"sign-in" env:"TOCSIN_ACCESS"`
+	Access            app.AccessMode `help:"Who has access: sign-in (people who sign in, programs with a token) or open (everyone, only on a loopback address)." enum:"sign-in,open" default:"sign-in" env:"TOCSIN_ACCESS"`
 	Tenant            string         `help:"Tenant of the first administrator." default:"default" env:"TOCSIN_TENANT"`
 	AdminEmail        string         `help:"E-mail address of the first administrator, who is created while there is no user." env:"TOCSIN_ADMIN_EMAIL" placeholder:"EMAIL"`
 	AdminPassword     string         `help:"The first administrator's password." env:"TOCSIN_ADMIN_PASSWORD" placeholder:"PASSWORD"`
@@ -34,7 +34,7 @@ type accessFlags struct {
 // oidcFlags describe an OpenID Connect provider.
 type oidcFlags struct {
 	Issuer           string                 `help:"OpenID Connect provider where people can sign in, such as https://login.example.com." env:"TOCSIN_OIDC_ISSUER" placeholder:"URL"`
-	ClientID         string                 `help:"Tocsin's client id at the provider." env:"TOCSIN_OIDC_CLIENT_ID" placeholder:"ID"`
+	ClientID         string                 `help:"Tocsin's client ID at the provider." env:"TOCSIN_OIDC_CLIENT_ID" placeholder:"ID"`
 	ClientSecret     string                 `help:"Tocsin's client secret at the provider." env:"TOCSIN_OIDC_CLIENT_SECRET" placeholder:"SECRET"`
 	ClientSecretFile string                 `help:"File that contains Tocsin's client secret at the provider." env:"TOCSIN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE"`
 	Name             string                 `help:"Name of the provider on the sign-in button; by default its host." env:"TOCSIN_OIDC_NAME" placeholder:"NAME"`
@@ -106,7 +106,7 @@ type usersAdd struct {
 	Name      string      `help:"Name of the user in alerts; by default the e-mail address."`
 	Role      access.Role `help:"viewer, operator, editor or admin." enum:"viewer,operator,editor,admin" required:""`
 	Tenant    string      `help:"Tenant of the user." default:"default" env:"TOCSIN_TENANT"`
-	PublicURL string      `help:"Address at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	PublicURL string      `help:"URL at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 }
 
 // Run adds a user.
@@ -122,7 +122,7 @@ func (u *usersAdd) Run(ctx context.Context, out io.Writer) error {
 type usersLink struct {
 	database
 	Email     string `arg:""`
-	PublicURL string `help:"Address at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	PublicURL string `help:"URL at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 }
 
 // Run prints a link.
@@ -144,7 +144,7 @@ func writeLink(out, person io.Writer, link, public string) error {
 	if _, err := fmt.Fprintln(out, link); err != nil || public != "" {
 		return err
 	}
-	_, err := fmt.Fprintln(person, "Put the server's address before it, as in http://127.0.0.1:8080/sign-in#…, or set TOCSIN_PUBLIC_URL to that address.")
+	_, err := fmt.Fprintln(person, "Put the server's URL before it, as in http://127.0.0.1:8080/sign-in#…, or set TOCSIN_PUBLIC_URL to that URL.")
 	return err
 }
 

@@ -142,7 +142,7 @@ func (a *applying) silences(ctx context.Context) error {
 		case want.Name == "":
 			return a.misplaced(place+"name", "A silence needs a name")
 		case given[want.Name]:
-			return a.misplaced(place+"name", "Another silence has the same name")
+			return a.misplaced(place+"name", "Another silence has the same name; choose another one")
 		}
 		given[want.Name] = true
 		if byName[want.Name] == nil && want.EndsAt != nil {

@@ -76,7 +76,7 @@ func (a *applying) readTeams() ([]teamEntry, error) {
 		case e.Name == "":
 			return nil, a.misplaced(place, "A team needs a name")
 		case named[e.Name]:
-			return nil, a.misplaced(place, "Another team has the same name")
+			return nil, a.misplaced(place, "Another team has the same name; choose another one")
 		}
 		named[e.Name] = true
 		e.Members, e.Groups, e.Webhooks = given(&e.Members), given(&e.Groups), given(&e.Webhooks)

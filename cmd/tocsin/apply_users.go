@@ -96,7 +96,7 @@ func (a *applying) users(ctx context.Context) error {
 		case want.Email == "" || want.Name == "" || want.Role == "":
 			return a.misplaced(place, "A user needs an email, a name and a role")
 		case given[strings.ToLower(want.Email)]:
-			return a.misplaced(place, "Another user has the same address")
+			return a.misplaced(place, "Another user has the same e-mail address; remove one of them")
 		}
 		given[strings.ToLower(want.Email)] = true
 		a.plan.steps = append(a.plan.steps, a.user(i, &want, known[strings.ToLower(want.Email)]))

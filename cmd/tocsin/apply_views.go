@@ -68,7 +68,7 @@ func (a *applying) views(ctx context.Context) error {
 		case want.Name == "":
 			return a.misplaced(prefix+"name", "A view needs a name")
 		case given[want.Name]:
-			return a.misplaced(prefix+"name", "Another view has the same name")
+			return a.misplaced(prefix+"name", "Another view has the same name; choose another one")
 		}
 		given[want.Name] = true
 		s := step{kind: "view", name: want.Name, action: created}

@@ -42,7 +42,7 @@ func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 		case want.Name == "" || want.Kind == "":
 			return nil, a.misplaced(place, "A webhook needs a name and a kind")
 		case given[want.Name]:
-			return nil, a.misplaced(place, "Another webhook has the same name")
+			return nil, a.misplaced(place, "Another webhook has the same name; choose another one")
 		}
 		given[want.Name] = true
 		s, err := a.webhook(i, fields, secrets, &want, known[want.Name])

@@ -40,7 +40,7 @@ func (c *check) Run(ctx context.Context, out io.Writer) error {
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: c.Window, Watch: c.Watch, Settle: c.Settle, Progress: progress.show})
 	progress.end()
 	if err != nil && len(report.Findings) == 0 {
-		err = fmt.Errorf("ClickHouse does not answer at TOCSIN_CLICKHOUSE_URL; check that it runs there, and that user, password and database are right: %w", err)
+		err = fmt.Errorf("ClickHouse cannot be reached at TOCSIN_CLICKHOUSE_URL; check that it runs there, and that user, password and database are right: %w", err)
 	}
 	err = errors.Join(err, source.Close())
 	if c.JSON {

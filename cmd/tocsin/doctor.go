@@ -21,14 +21,14 @@ type doctor struct {
 
 	JSON     bool          `help:"Print the findings as JSON." name:"json"`
 	SelfTest bool          `help:"Also follow an exchange through the running server at --url, to an alert and a message to --webhook. This needs exchanges that end continuously."`
-	Webhook  uuid.UUID     `help:"Id of the webhook that gets the message of the self-test." placeholder:"ID"`
+	Webhook  uuid.UUID     `help:"ID of the webhook that gets the message of the self-test." placeholder:"ID"`
 	Within   time.Duration `help:"How long the self-test waits for the alert, and then for the message." default:"1m"`
 }
 
 // Run examines and prints. A finding that keeps a replica from working is an error.
 func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 	if d.SelfTest && (d.Webhook == uuid.Nil || d.Within <= 0) {
-		return errors.New("--self-test needs --webhook, the id of the webhook that gets the message, and a --within above 0")
+		return errors.New("--self-test needs --webhook, the ID of the webhook that gets the message, and a --within above 0")
 	}
 	o, err := d.replica(slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 type explainExchange struct {
 	serverFlags
 
-	ExecutionID string     `arg:"" help:"The id of the exchange." placeholder:"EXECUTION_ID"`
-	StartTime   *time.Time `help:"When the exchange started, RFC 3339 with nanoseconds; without it, the newest exchange with this id." placeholder:"TIME"`
+	ExecutionID string     `arg:"" help:"The ID of the exchange." placeholder:"EXECUTION_ID"`
+	StartTime   *time.Time `help:"When the exchange started, RFC 3339 with nanoseconds; without it, the newest exchange with this ID." placeholder:"TIME"`
 	Hours       int        `help:"How many hours to search, if the exchange has no alert." default:"24"`
 	All         bool       `help:"Also list the rules whose conditions the exchange does not meet."`
 }

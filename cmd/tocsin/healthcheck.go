@@ -40,7 +40,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	// Connections on the same machine do not use a proxy of the environment.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("no replica answers at %s, the address in TOCSIN_LISTEN or --listen: %w", address, err)
+		return fmt.Errorf("no replica can be reached at %s; check that it runs, and TOCSIN_LISTEN or --listen: %w", address, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
 	const most = 4 << 10

@@ -24,7 +24,7 @@ func TestHealthcheckReportsTheAnswer(t *testing.T) {
 		"read-only": {path: "/readyz", status: 503, body: `{"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Accepts no writes: it is a standby, or read-only"}}`, says: "not ready: postgres: Accepts no writes: it is a standby", fails: true},
 		"stopping":  {path: "/readyz", status: 503, body: `{"status":"stopping","missing":[]}`, says: "stopping", fails: true},
 		"another":   {path: "/readyz", status: 200, body: `<html>`, says: "is not Tocsin", fails: true},
-		"too late":  {path: "/readyz", status: 0, says: "no replica answers", fails: true},
+		"too late":  {path: "/readyz", status: 0, says: "no replica can be reached", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan string, 1)

@@ -67,15 +67,15 @@ type serve struct {
 	EncryptionKey     string          `help:"Key that encrypts webhook URLs and secrets: base64 of 32 bytes, as printed by 'openssl rand -base64 32'. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
 	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
-	PublicURL         string          `help:"Address at which people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
-	ExchangeURL       string          `help:"Address at which people see an exchange; it contains {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId}. Messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
+	PublicURL         string          `help:"URL at which people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	ExchangeURL       string          `help:"URL at which people see an exchange; it contains {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId}. Messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
 	OutgoingAllow     []network       `help:"Private networks that webhooks may call, such as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
 	OutgoingProxy     string          `help:"Forward proxy for calls of webhooks, such as http://proxy.example.com:3128." env:"TOCSIN_OUTGOING_PROXY" placeholder:"URL"`
 	OutgoingNoProxy   string          `help:"Hosts, .suffixes and networks that are called without the proxy, separated by commas." env:"TOCSIN_OUTGOING_NO_PROXY" placeholder:"HOST,…"`
 	OutgoingProxyDNS  bool            `help:"Let the proxy resolve names. The proxy then has to protect private networks." env:"TOCSIN_OUTGOING_PROXY_DNS" name:"outgoing-proxy-dns"`
 	OutgoingCA        string          `help:"PEM file of certificates that verify receivers, in addition to those of the system." env:"TOCSIN_OUTGOING_CA" type:"existingfile" placeholder:"FILE"`
 	DispatchSlots     int             `help:"How many calls of webhooks this replica makes at once." default:"256" env:"TOCSIN_DISPATCH_SLOTS" placeholder:"N"`
-	SlackAPIURL       string          `help:"Address of Slack's Web API, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
+	SlackAPIURL       string          `help:"URL of Slack's Web API, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
 	Receivers         []string        `help:"Files that describe more receivers, or folders of such files; see 'tocsin receivers'." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far evaluation stays behind ClickHouse's clock." default:"100ms" env:"TOCSIN_SETTLE"`
@@ -91,7 +91,7 @@ type serve struct {
 	BreakerPause      time.Duration   `help:"Pause of an open circuit breaker before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
 	BreakerMaxPause   time.Duration   `help:"Longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
 	Bus               app.BusProvider `help:"What wakes replicas when messages are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
-	BusURL            string          `help:"Server of the wake-up bus: redis://… or nats://…. For postgres, another address of the same database, if the first one leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
+	BusURL            string          `help:"Server of the wake-up bus: redis://… or nats://…. For postgres, another URL of the same database, if the first one leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
 	PollInterval      *time.Duration  `help:"Longest pause between reads of the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`

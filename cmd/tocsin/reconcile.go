@@ -20,7 +20,7 @@ type reconcile struct {
 	sourceFlags
 
 	Hours           int           `help:"How many hours to look back, but not before a rule was armed." default:"24"`
-	Rule            []uuid.UUID   `help:"Ids of the rules to compare; by default every enabled rule." placeholder:"ID"`
+	Rule            []uuid.UUID   `help:"IDs of the rules to compare; by default every enabled rule." placeholder:"ID"`
 	RetentionAlerts days          `help:"How long the replicas keep alerts after they were resolved; older exchanges cannot be checked." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	Confirm         time.Duration `help:"How long to wait before checking missing alerts again, because exchanges that have just become visible may still be found." default:"30s"`
 }

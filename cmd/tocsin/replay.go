@@ -17,7 +17,7 @@ import (
 type replay struct {
 	serverFlags
 
-	Rule     string     `arg:"" help:"The name of the rule, or its id." placeholder:"RULE"`
+	Rule     string     `arg:"" help:"The name of the rule, or its ID." placeholder:"RULE"`
 	From     *time.Time `help:"Beginning of the range of start times, RFC 3339." placeholder:"TIME"`
 	To       *time.Time `help:"End of the range of start times (exclusive), RFC 3339; by default now." placeholder:"TIME"`
 	Last     days       `help:"How far to go back, such as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
@@ -89,7 +89,7 @@ func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uui
 	if id, err := uuid.Parse(r.Rule); err == nil && names.names[id] != "" {
 		return id, nil
 	}
-	return uuid.Nil, fmt.Errorf("there is no rule with the name or the id %q; tocsin export --kind rules shows the names", r.Rule)
+	return uuid.Nil, fmt.Errorf("there is no rule with the name or the ID %q; tocsin export --kind rules shows the names", r.Rule)
 }
 
 // span returns the requested range.

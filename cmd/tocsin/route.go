@@ -26,7 +26,7 @@ type route struct {
 type routeTest struct {
 	serverFlags
 
-	Alert       string            `help:"Id of an alert. Otherwise, the flags below describe the alert." placeholder:"ID"`
+	Alert       string            `help:"ID of an alert. Otherwise, the flags below describe the alert." placeholder:"ID"`
 	Rule        string            `help:"Name of the rule that raises the alert. Otherwise, a rule with the severity and labels below." placeholder:"NAME"`
 	Severity    string            `help:"Severity: critical, warning, info." placeholder:"SEVERITY"`
 	Label       map[string]string `help:"Labels of the rule." placeholder:"KEY=VALUE;…"`

@@ -15,7 +15,7 @@ import (
 
 // serverFlags select the server and the token.
 type serverFlags struct {
-	URL       string `help:"Address of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
+	URL       string `help:"URL of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
 	Token     string `help:"API token, with the role viewer for export and explain, operator for silences, admin for users, and editor for other commands." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
 	TokenFile string `help:"File with the token." env:"TOCSIN_TOKEN_FILE" placeholder:"FILE"`
 }
@@ -40,7 +40,7 @@ func answered(answer api.Answer, err error) error {
 		return nil
 	}
 	if _, unreachable := errors.AsType[*url.Error](err); unreachable {
-		return fmt.Errorf("no answer; check that the server runs, and that its address in --url or TOCSIN_URL is right: %w", err)
+		return fmt.Errorf("the server cannot be reached; check that it runs, and that its URL in --url or TOCSIN_URL is right: %w", err)
 	}
 	if refused, ok := errors.AsType[*api.Problem](err); ok {
 		if refused.Status < http.StatusBadRequest {
@@ -51,7 +51,7 @@ func answered(answer api.Answer, err error) error {
 			if refused.Detail != nil {
 				return err // Tocsin says what does not exist, so the URL is right
 			}
-			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's address, without /api/v1", err)
+			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's URL, without /api/v1", err)
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%w; give a valid token in TOCSIN_TOKEN, --token or --token-file", err)
 		case http.StatusPreconditionFailed:

@@ -45,7 +45,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a valid token"}, "TOCSIN_URL"},
 		"nothing there":   {serverFlags{URL: server.URL, Token: "tcn_gone"}, []string{"404", "No such rule"}, "TOCSIN_URL"},
 		"a failure":       {serverFlags{URL: server.URL, Token: "tcn_broken"}, []string{"500", "request_id=r-7"}, "TOCSIN_URL"},
-		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"no answer", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
+		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"cannot be reached", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
 	} {
 		client, err := c.flags.open()
 		if err != nil {

@@ -75,7 +75,7 @@ func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string,
 		return nil, errors.New("the file is not YAML" + lineOf(err))
 	}
 	if err := decoder.Decode(&more); err == nil {
-		return nil, fmt.Errorf("line %d: the file holds several documents; write all settings into one", more.Line)
+		return nil, fmt.Errorf("line %d: the file contains several documents; put all settings into one", more.Line)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, errors.New("the file is not YAML" + lineOf(err))
 	}

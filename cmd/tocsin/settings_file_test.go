@@ -86,7 +86,7 @@ func TestAWrongSettingsFileIsExplained(t *testing.T) {
 		"oidc-role-map: [a]":          "oidc-role-map takes a mapping",
 		"listen: a\nlisten: b":        "line 2: listen is set twice",
 		"- listen":                    "must be one mapping",
-		"listen: a\n---\nlease: 1m":   "line 2: the file holds several documents",
+		"listen: a\n---\nlease: 1m":   "line 2: the file contains several documents",
 		"listen: a\n---\n{s3cret: a":  "not YAML",
 		"encryption-key: {s3cret: a":  "not YAML",
 		"encryption-key: *s3cret":     "not YAML",

@@ -369,7 +369,7 @@ func silencePage(ctx context.Context, server *api.ClientWithResponses, p *api.Li
 type silenceEnd struct {
 	serverFlags
 
-	Name string `arg:"" help:"Its name, or its id." placeholder:"NAME"`
+	Name string `arg:"" help:"Its name, or its ID." placeholder:"NAME"`
 }
 
 // Run ends it.
@@ -395,5 +395,5 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no active or future silence has the name or the id %q; tocsin silence list shows them", e.Name)
+	return fmt.Errorf("no active or future silence has the name or the ID %q; tocsin silence list shows them", e.Name)
 }

@@ -56,7 +56,7 @@ func (f *sourceFlags) base() (clickhouse.Mapping, error) {
 }
 
 type source struct {
-	Check check `cmd:"" help:"Check the mapping against the live table: types, sort key, what a pass reads, ids, ends, and how late exchanges become visible."`
+	Check check `cmd:"" help:"Check the mapping against the live table: types, sort key, what a pass reads, IDs, ends, and how late exchanges become visible."`
 	DDL   ddl   `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
 }
 

@@ -136,7 +136,7 @@ func Explain(e *rules.Exchange, s *RuleState) Explanation {
 		}
 	}
 	if s.Rule.FireMode == rules.RatioInWindow && len(x.Unmet) > 0 && !slices.ContainsFunc(x.Unmet, func(field string) bool { return strings.HasPrefix(field, "scope.") }) {
-		return x.say(NotMatched, "It does not meet the filter, so it counts only in the volume of which the share is calculated.")
+		return x.say(NotMatched, "It does not meet the filter, so it counts only in the volume from which the ratio is calculated.")
 	}
 	if len(x.Unmet) > 0 {
 		return x.say(NotMatched, "It does not meet the condition.")

@@ -68,10 +68,10 @@ func TestExplain(t *testing.T) {
 		"excluded": {func(s *explain.RuleState) {
 			s.Rule.Scope.NotRoutes, s.Rule.Filter.NotErrorTypes = []string{"a"}, []string{"Timeout"}
 		}, explain.NotMatched, []string{"scope.notRoutes", "filter.notErrorTypes"}, ""},
-		"in the volume of a share": {func(s *explain.RuleState) {
+		"in the volume of a ratio": {func(s *explain.RuleState) {
 			s.Rule.FireMode, s.Rule.WindowSeconds, s.Rule.Filter.ErrorTypes = rules.RatioInWindow, 60, []string{"Refused"}
 		}, explain.NotMatched, []string{"filter.errorTypes"}, "counts only in the volume"},
-		"not in the volume of a share": {func(s *explain.RuleState) {
+		"not in the volume of a ratio": {func(s *explain.RuleState) {
 			s.Rule.FireMode, s.Rule.WindowSeconds, s.Rule.Scope = rules.RatioInWindow, 60, elsewhere
 		}, explain.NotMatched, []string{"scope.applications"}, "does not meet the condition."},
 		"disabled": {func(s *explain.RuleState) { s.Rule.Enabled = false }, explain.Disabled, nil, "it would match"},

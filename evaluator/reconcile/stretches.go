@@ -28,10 +28,10 @@ func (b *bound) reached(v [4]int64) bool {
 	case rules.AbsentInWindow:
 		return v[0] < b.threshold
 	case rules.RatioInWindow:
-		share := func(part, whole int64) bool {
+		reached := func(part, whole int64) bool {
 			return part > 0 && float64(part)*100_000 >= math.Round(b.Percent*1000)*float64(whole)
 		}
-		return v[1] >= int64(b.MinVolume) && share(v[0], v[1]) && (b.ShortWindowSeconds == 0 || share(v[2], v[3]))
+		return v[1] >= int64(b.MinVolume) && reached(v[0], v[1]) && (b.ShortWindowSeconds == 0 || reached(v[2], v[3]))
 	case rules.DurationInWindow:
 		// As many durations are shorter than the bound as are not observed; the duration at the
 		// rank is not shorter.

@@ -20,7 +20,7 @@ const (
 
 const (
 	tooManyMembers = "more than 1000 groups were seen: exchanges of the 1000 with the most are expected; narrow the scope"
-	tooManyValues  = "more than 1000 values of the attribute were seen: none is expected, because values that do not recur, such as ids, would all be absent; list the expected values, or narrow the scope"
+	tooManyValues  = "more than 1000 values of the attribute were seen: none is expected, because values that do not recur, such as IDs, would all be absent; list the expected values, or narrow the scope"
 	tooManyCounted = "more than 10000 groups match, so it is not known which are absent; narrow the scope"
 )
 

@@ -27,7 +27,7 @@ const (
 func CheckPassword(field, password, email string) []fault.Field {
 	switch local, _, _ := strings.Cut(email, "@"); {
 	case len(password) > MaxPasswordBytes || !utf8.ValidString(password):
-		return []fault.Field{{Field: field, Code: "too_long", Message: fmt.Sprintf("Must be text of at most %d bytes", MaxPasswordBytes)}}
+		return []fault.Field{{Field: field, Code: "too_long", Message: fmt.Sprintf("Must be valid text of at most %d bytes", MaxPasswordBytes)}}
 	case utf8.RuneCountInString(password) < MinPasswordLength:
 		return []fault.Field{{Field: field, Code: "too_short", Message: fmt.Sprintf("Must have at least %d characters; a few words make a good password", MinPasswordLength)}}
 	case strings.EqualFold(password, email) || len(local) >= MinPasswordLength && strings.EqualFold(password, local):

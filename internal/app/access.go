@@ -26,7 +26,7 @@ type AccessMode string
 const (
 	// AccessSignIn lets in people who have signed in, and requests with a token.
 	AccessSignIn AccessMode = "sign-in"
-	// AccessOpen lets everybody do everything. It is for trying out Tocsin, and is refused unless
+	// AccessOpen lets everyone do everything. It is for trying out Tocsin, and is refused unless
 	// the server listens on loopback.
 	AccessOpen AccessMode = "open"
 )
@@ -145,7 +145,7 @@ func (o *Options) checkOpen(listen string, ip netip.Addr) error {
 		return nil
 	}
 	if !ip.Unmap().IsLoopback() {
-		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, not %s", listen)
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everyone do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, not %s", listen)
 	}
 	if o.PublicURL == "" {
 		return nil
@@ -155,7 +155,7 @@ func (o *Options) checkOpen(listen string, ip netip.Addr) error {
 		return fmt.Errorf("public URL: %w", err)
 	}
 	if ip, err := netip.ParseAddr(public.Hostname()); public.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so the public URL must not be that of another host, %s", public.Host)
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everyone do everything, so the public URL must not be that of another host, %s", public.Host)
 	}
 	return nil
 }

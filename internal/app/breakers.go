@@ -17,7 +17,7 @@ const (
 
 // watchBreakers does several regular tasks:
 //
-//   - It notifies operators of webhooks that have not answered for long.
+//   - It notifies operators of webhooks that have not responded for long.
 //   - It ends messages whose receivers have asked for pauses for too long.
 //   - It frees messages that wait for one that is gone, or for the end of quiet hours.
 //   - It writes the digests of silences that have ended.

@@ -203,11 +203,11 @@ func TestRatioFiresAndClears(t *testing.T) {
 	w.runIn("good", rules.Completed, 1, 1, 1)
 	w.runIn("few", rules.Failed, 1, 1, 1)
 	w.pass()
-	w.wantColumn("half of four", measured, "FIRING bad 2/4  bad: 50 % of 4 exchanges match within 1 min")
+	w.wantColumn("half of four", measured, "FIRING bad 2/4  bad: 50% of 4 exchanges match within 1 min")
 	w.runIn("bad", rules.Completed, 1)
 	w.runIn("good", rules.Failed, 1)
 	w.pass()
-	w.wantColumn("one more of each", measured, "RESOLVED bad 2/5  bad: 50 % of 4 exchanges match within 1 min", "FIRING good 3/6  good: 50 % of 6 exchanges match within 1 min")
+	w.wantColumn("one more of each", measured, "RESOLVED bad 2/5  bad: 50% of 4 exchanges match within 1 min", "FIRING good 3/6  good: 50% of 6 exchanges match within 1 min")
 	w.wantColumn("notified", written, "FIRED 0", "FIRED 0", "RESOLVED 0")
 }
 

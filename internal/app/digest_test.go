@@ -456,7 +456,7 @@ func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	w.wantColumn("webhook", `select enabled::text from webhook`, "false")
 }
 
-// TestDigestOfWebhooksThatWentOff notifies operators how many webhooks were switched off, and why.
+// TestDigestOfWebhooksThatWentOff notifies operators how many webhooks were disabled, and why.
 func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -477,7 +477,7 @@ func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	const want = "🔴 CRITICAL 3 webhooks are switched off\nIts receiver is gone: The receiver answered 410 Gone"
+	const want = "🔴 CRITICAL 3 webhooks are disabled\nIts receiver is gone: The receiver answered 410 Gone"
 	if !strings.HasPrefix(got.Text, want) {
 		t.Errorf("text %q, want it to begin with %q", got.Text, want)
 	}

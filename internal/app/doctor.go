@@ -153,7 +153,7 @@ func (d *examination) askPostgres(ctx context.Context) (s server, err error) {
 func (d *examination) connect(ctx context.Context) (*pgx.Conn, error) {
 	pool, err := pgxpool.ParseConfig(d.PostgresURL)
 	if err != nil {
-		return nil, errors.New("TOCSIN_POSTGRES_URL cannot be read")
+		return nil, errors.New("TOCSIN_POSTGRES_URL cannot be read; it must have the form postgres://user:password@host:5432/database")
 	}
 	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
 	if err != nil {
@@ -176,10 +176,10 @@ func (d *examination) judgePostgres(s server) {
 		d.add(clickhouse.OK, "postgres", "version "+version, "")
 	}
 	if !s.fsync {
-		d.add(clickhouse.Warn, "postgres", "fsync is off: a crash of the machine can destroy the database", "switch fsync on")
+		d.add(clickhouse.Warn, "postgres", "fsync is off: a crash of the machine can destroy the database", "set fsync = on")
 	}
 	if !s.syncCommit {
-		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, including what people did in them", "switch synchronous_commit on")
+		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, including what people did in them", "set synchronous_commit = on")
 	}
 }
 

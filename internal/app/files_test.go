@@ -182,7 +182,7 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 		"webhooks:\n  - { name: a, kind: generic, timeoutSeconds: soon }\n":                                         `:2:31: webhook "a": timeoutSeconds: Must be a number`,
 		"webhooks:\n  - { name: a, kind: generic, quietHours: [{ form: \"22:00\" }] }\n":                            `webhook "a": quietHours[0].form: Unknown field`,
 		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "A webhook with this name has the kind generic, which cannot change",
-		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name",
+		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name; choose another one",
 		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user needs an email, a name and a role",
 		"users:\n  - { email: a@b.c, name: A, role: viewer }\nrules:\n  - { name: a, severity: INFO, fireMode: X }": `rule "a": fireMode: Must be one of`,
 	} {

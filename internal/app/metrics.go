@@ -255,11 +255,11 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_rules_backfilling", "Enabled rules with separate progress: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are not settled yet: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is not settled yet; 0 when there is none.", measured.OutboxOldest.Seconds()},
-		{"tocsin_webhooks_open", "Enabled webhooks whose circuit breaker is open, because their receiver does not answer.", float64(measured.OpenBreakers)},
+		{"tocsin_webhooks_open", "Enabled webhooks whose circuit breaker is open, because their receiver is not responding.", float64(measured.OpenBreakers)},
 		{"tocsin_source_failing", "1 while the source of exchanges is announced as failing.", number(measured.SourceFailing)},
 		{"tocsin_rules_failing", "Rules that cannot be evaluated.", float64(measured.RulesFailing)},
 		{"tocsin_dead_letters", "Dead letters: messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
-		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
+		{"tocsin_webhooks_off", "Webhooks that were disabled because their receiver is gone.", float64(measured.WebhooksOff)},
 		{"tocsin_webhooks_locked", "Webhooks whose secrets this replica cannot decrypt, because it does not have the key.", float64(measured.WebhooksLocked)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})

@@ -43,7 +43,7 @@ func TestSwitchingOffNotifiesOperators(t *testing.T) {
 			// Reported once, and never to the webhook that is off.
 			w.wantColumn("notified", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
 			alert := w.firing()[slices.IndexFunc(w.firing(), func(a alerts.Instance) bool { return a.WebhookID == hook })]
-			if !alert.Health || alert.Title != "Webhook ops is switched off" || alert.Severity != "CRITICAL" {
+			if !alert.Health || alert.Title != "Webhook ops is disabled" || alert.Severity != "CRITICAL" {
 				t.Errorf("alert %+v", alert)
 			}
 			got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
@@ -55,7 +55,7 @@ func TestSwitchingOffNotifiesOperators(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wantColumn("resolved", `select state from alert where webhook_id is not null`, "RESOLVED")
-			// When it is switched off again, that is reported again.
+			// When it is disabled again, that is reported again.
 			w.status(http.StatusGone)
 			w.raiseFor(hook, "d")
 			w.exec(`delete from outbox where webhook_id <> $1`, hook)

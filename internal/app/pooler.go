@@ -213,7 +213,7 @@ func isStatement(err error) bool {
 // The remedies for poolers in transaction mode.
 const (
 	remedyStatements = "add default_query_exec_mode=cache_describe to TOCSIN_POSTGRES_URL, or run PgBouncer 1.21 or newer with max_prepared_statements above 0"
-	remedyListen     = "set TOCSIN_BUS_URL to the address of Postgres itself, or TOCSIN_BUS to redis or nats"
+	remedyListen     = "set TOCSIN_BUS_URL to the URL of Postgres itself, or TOCSIN_BUS to redis or nats"
 	remedyMigrate    = "run tocsin migrate with a TOCSIN_POSTGRES_URL that leads to Postgres itself: its lock against other migrations belongs to one connection"
 )
 

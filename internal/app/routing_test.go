@@ -140,7 +140,7 @@ func TestTheRoutingPolicyIsTested(t *testing.T) {
 	editor.must(http.StatusPreconditionRequired, http.MethodPut, "/routing", routes(hook))
 	viewer.must(http.StatusForbidden, http.MethodPut, "/routing", routes(hook), "If-Match", `"1"`)
 	refused := editor.must(http.StatusBadRequest, http.MethodPut, "/routing", routes(uuid.NewString()), "If-Match", `"1"`)
-	if text := fmt.Sprint(refused.body["errors"]); !strings.Contains(text, "routes[0].webhookIds[0]") || !strings.Contains(text, "This webhook does not exist") {
+	if text := fmt.Sprint(refused.body["errors"]); !strings.Contains(text, "routes[0].webhookIds[0]") || !strings.Contains(text, "This webhook does not exist; choose another one") {
 		t.Errorf("a webhook that there is not: %v", text)
 	}
 	made := editor.must(http.StatusOK, http.MethodPut, "/routing", routes(hook), "If-Match", `"1"`)

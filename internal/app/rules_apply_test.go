@@ -171,7 +171,7 @@ func TestFilesThatAreWrongChangeNothing(t *testing.T) {
 		f.want(2, nil, "diff", "-f", path)
 	}
 	f.want(1, []string{"no such file"}, "apply", "-f", filepath.Join(f.dir, "gone"))
-	f.want(2, []string{"no answer", "TOCSIN_URL"}, "diff", "--url", "http://127.0.0.1:1", "-f", f.write("ok.yaml", "rules: []"))
+	f.want(2, []string{"cannot be reached", "TOCSIN_URL"}, "diff", "--url", "http://127.0.0.1:1", "-f", f.write("ok.yaml", "rules: []"))
 	f.token = f.admin.withToken("reader", access.Viewer).token
 	f.want(2, []string{"403", "needs the role editor"}, "diff", "-f", f.write("ok.yaml", "rules: []"))
 	f.want(0, []string{"rules: []"}, "export")

@@ -171,7 +171,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 			t.Errorf("%s: %d, shown %q", name, status, shown)
 		}
 	}
-	h.wantReply(choice{user: "U1", action: "snooze", value: h.alert + " 2000h", at: at}, "The snooze is not valid: until: Must be in the future, at most 30 days ahead.")
+	h.wantReply(choice{user: "U1", action: "snooze", value: h.alert + " 2000h", at: at}, "The snooze is not valid: until: Must be in the future, at most 30 days from now.")
 	h.wantColumn("snoozes", snoozes)
 }
 

@@ -120,14 +120,14 @@ func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	w.exec(`update webhook_state s set opened_at = now() - interval '1 h', open_until = now() + interval '1 h', openings = 1, failures = 9
 		from webhook w where w.webhook_id = s.webhook_id and not w.operators`)
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no alert'; end $$`)
-	w.exec(`create trigger refuse before insert on alert for each row when (new.title = 'Webhook one does not answer') execute function refuse()`)
+	w.exec(`create trigger refuse before insert on alert for each row when (new.title = 'Webhook one is not responding') execute function refuse()`)
 	for n := range 2 {
 		written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute)
 		if want := 2 - 2*n; err == nil || written != want {
 			t.Errorf("look %d: %d notifications, %v; want %d, and an error", n+1, written, err, want)
 		}
 	}
-	w.wantColumn("alerts", `select title from alert where health order by title`, "Webhook three does not answer", "Webhook two does not answer")
+	w.wantColumn("alerts", `select title from alert where health order by title`, "Webhook three is not responding", "Webhook two is not responding")
 	w.exec(`drop trigger refuse on alert`)
 	if written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute); err != nil || written != 1 {
 		t.Errorf("then %d notifications, %v", written, err)

@@ -273,7 +273,7 @@ func TestCheckDistinguishesTimeZonesFromSilence(t *testing.T) {
 	}{
 		"5 h behind":                        {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 0, true, "time zone", "about 5h0m0s after its end"},
 		"5 h behind, in a longer window":    {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 6 * time.Hour, true, "time zone", "about 5h0m0s after its end"},
-		"2 h ahead, since a moment":         {[]int64{2*hour - 60e9, 2*hour - 5e9}, []int64{2 * hour}, 0, true, "time zone", "2 of 2 rows (100 %) start in the future"},
+		"2 h ahead, since a moment":         {[]int64{2*hour - 60e9, 2*hour - 5e9}, []int64{2 * hour}, 0, true, "time zone", "2 of 2 rows (100%) start in the future"},
 		"2 h ahead, since long ago":         {[]int64{-30 * 60e9, hour, 2*hour - 5e9}, []int64{2 * hour}, 0, true, "time zone", "become visible start in the future"},
 		"quiet for 5 h":                     {[]int64{-6 * hour, -5 * hour}, nil, 0, false, "rows", "the newest started 5h0m"},
 		"quiet for days":                    {[]int64{-60 * hour}, nil, 0, false, "rows", "started in the last 1h0m0s"},

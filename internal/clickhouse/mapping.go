@@ -106,7 +106,7 @@ func Exchanges() Mapping {
 // ('Server', 'Consumer').
 //
 // The execution id is TraceId:SpanId. A SpanId is eight random bytes and unique only within its
-// trace: among a billion spans, two have the same one with a probability of about 3 %, and the
+// trace: among a billion spans, two have the same one with a probability of about 3%, and the
 // second would raise no alert.
 //
 // The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp)). In some versions of the

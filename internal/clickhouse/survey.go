@@ -111,7 +111,7 @@ func (s *Source) inUTC() string {
 func (s *Source) judgeSample(r *Report, nowNS int64) {
 	p := r.Sample
 	share := func(n uint64) string {
-		return fmt.Sprintf("%d of %d rows (%.3g %%)", n, p.Rows, 100*float64(n)/float64(p.Rows))
+		return fmt.Sprintf("%d of %d rows (%.3g%%)", n, p.Rows, 100*float64(n)/float64(p.Rows))
 	}
 	window := time.Duration(p.WindowSeconds * float64(time.Second)).String()
 	if p.Pruned > 0 {
@@ -136,7 +136,7 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises only one alert for all of them", "map an expression that names each exchange")
 	}
 	if p.SharedIDs > 0 {
-		r.add(Warn, "execution_id", share(p.SharedIDs)+" have the id of another exchange: a rule raises an alert only for the first of them", "map an expression that names each exchange, as in concat(a, ':', b)")
+		r.add(Warn, "execution_id", share(p.SharedIDs)+" have the ID of another exchange: a rule raises an alert only for the first of them", "map an expression that names each exchange, as in concat(a, ':', b)")
 	}
 	if p.Repeated > 0 {
 		r.add(OK, "repeated rows", share(p.Repeated)+" are repeated; each exchange raises only one alert for each rule", "")
@@ -245,7 +245,7 @@ func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 			s.inUTC()+fmt.Sprintf("; if rows really arrive that late, set lookBackSeconds to %d", d.AdvisedLookBackSeconds))
 		return
 	}
-	behind := fmt.Sprintf("%.3g %% of rows become visible behind the cursor (later than %s after their start)", 100*d.BehindCursor, o.Settle)
+	behind := fmt.Sprintf("%.3g%% of rows become visible behind the cursor (later than %s after their start)", 100*d.BehindCursor, o.Settle)
 	needed := fmt.Sprintf("the longest delay to expect is %s", seconds(d.NeededSeconds))
 	advised := fmt.Sprintf("set lookBackSeconds to %d", d.AdvisedLookBackSeconds)
 	switch {

@@ -174,7 +174,7 @@ func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 }
 
 // revive forgets what attempts have shown of a webhook, because a person has edited or enabled it.
-// Its breaker closes, and the alerts about it resolve. The alert that it was switched off resolves
+// Its breaker closes, and the alerts about it resolve. The alert that it was disabled resolves
 // only when it is enabled.
 func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook) error {
 	if err := q.BreakerReset(ctx, w.ID); err != nil {

@@ -246,7 +246,7 @@ func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction
 	}
 	a := row.AlertAction
 	if a.Actor != of.actor || a.Action != of.act || a.Selection != nil && !bytes.Equal(a.Selection, of.selection) {
-		return a, fault.New(fault.Conflict, "the action id belongs to another action; choose a new one")
+		return a, fault.New(fault.Conflict, "the action ID belongs to another action; choose a new one")
 	}
 	return a, nil
 }
@@ -265,7 +265,7 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 		a := row.AlertAction
 		switch {
 		case a.Actor != u.Actor:
-			return fault.New(fault.Conflict, "somebody else did this, and only that person can undo it")
+			return fault.New(fault.Conflict, "someone else did this, and only that person can undo it")
 		case a.UndoneAt != nil:
 			done = api.UndoCounts{Restored: a.Restored, Skipped: a.Changed - a.Restored}
 			return nil

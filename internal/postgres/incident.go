@@ -68,21 +68,21 @@ func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid
 	return nil
 }
 
-// switchOff switches off the webhook of a settlement and notifies operators. If several
+// disableWebhook disables the webhook of a settlement and notifies operators. If several
 // transactions find the receiver gone at once, the first one does it.
-func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error {
+func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error {
 	reason := rules.CleanText(t.Outcome.Error, 500)
 	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: t.WebhookID, Version: t.WebhookVersion})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("switch webhook off: %w", err)
+		return fmt.Errorf("disable webhook: %w", err)
 	}
 	found := incident{
 		tenant: off.TenantID, kind: incidentOff, webhook: t.WebhookID, message: t.NotificationID, reason: notify.ReasonWebhookOff,
-		title: "Webhook " + off.Name + " is switched off",
-		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until somebody enables it again. Its messages wait.",
+		title: "Webhook " + off.Name + " is disabled",
+		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until someone enables it again. Its messages wait.",
 	}
 	_, err = found.raise(ctx, q)
 	return err
@@ -99,8 +99,8 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 	for _, row := range rows {
 		found := incident{
 			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
-			title: "Webhook " + row.Name + " does not answer",
-			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. From time to time, one of them is sent as a probe.",
+			title: "Webhook " + row.Name + " is not responding",
+			text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. From time to time, one of them is sent as a probe.",
 		}
 		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {

@@ -83,7 +83,7 @@ func sameNote(ctx context.Context, q *pgq.Queries, tenant string, on api.NoteSub
 	case err != nil:
 		return time.Time{}, notFound(err, "issue")
 	case on != subjectOf(&row) || row.Author != note.Author || row.Text != note.Text:
-		return time.Time{}, fault.New(fault.Conflict, "the note id belongs to another note; choose a new one")
+		return time.Time{}, fault.New(fault.Conflict, "the note ID belongs to another note; choose a new one")
 	}
 	return row.WrittenAt, nil
 }

@@ -169,7 +169,7 @@ func (s *Partitions) Join(ctx context.Context, tenant string) (number int, err e
 			return err
 		}
 		if from == nil || from.ShareOf != 0 {
-			return fault.New(fault.Conflict, "the tenant %s has no separate partition", tenant)
+			return fault.New(fault.Conflict, "the tenant %s has no separate partition; tocsin partitions list shows those that have one", tenant)
 		}
 		to := m.shareOf(tenant)
 		if to == nil {
@@ -206,7 +206,7 @@ func (s *Partitions) Count(ctx context.Context, n int) error {
 			}
 		}
 		if len(former) == n {
-			return fault.New(fault.Conflict, "there are already %d partitions", n)
+			return fault.New(fault.Conflict, "there are already %d partitions; choose another number", n)
 		}
 		assigned, err := m.q.TenantPartitions(ctx)
 		if err != nil {

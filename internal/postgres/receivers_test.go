@@ -163,7 +163,7 @@ func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
 }
 
 // TestWhatWaitsGoesWhereAPersonHasCorrectedIt: a body names the chat that it is for. Once that is another one, what waits is not
-// sent to the former, whose answer would switch the webhook off again. Any other edit keeps the body.
+// sent to the former, whose answer would disable the webhook again. Any other edit keeps the body.
 func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 	t.Parallel()
 	for what, answer := range map[string]notify.Outcome{

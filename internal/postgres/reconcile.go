@@ -201,8 +201,8 @@ type Gauges struct {
 	// OutboxDepth is exact up to 10,000 and an estimate above.
 	OutboxDepth  int64
 	OutboxOldest time.Duration
-	// OpenBreakers counts the webhooks whose receiver does not answer. WebhooksOff counts those
-	// that were switched off because their receiver is gone.
+	// OpenBreakers counts the webhooks whose receiver is not responding. WebhooksOff counts those
+	// that were disabled because their receiver is gone.
 	OpenBreakers, WebhooksOff int64
 	// WebhooksLocked counts the webhooks whose secrets are sealed with a key that is not
 	// configured.

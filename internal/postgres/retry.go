@@ -58,9 +58,9 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		case err != nil:
 			return fmt.Errorf("read claim: %w", err)
 		case is.UnderWay:
-			return fault.New(fault.Conflict, "an attempt is being made; retry when its outcome is known")
+			return fault.New(fault.Conflict, "an attempt is being made; send the message again when its outcome is known")
 		case is.Waits:
-			return fault.New(fault.Conflict, "the message waits for an earlier message of its alert; retry or discard that one")
+			return fault.New(fault.Conflict, "the message waits for an earlier message of its alert; send that one again, or discard it")
 		}
 		return nil
 	})
@@ -90,9 +90,9 @@ func takesMessages(target pgq.RetryTargetRow) error {
 	case target.Deleted:
 		return fault.New(fault.Conflict, "the webhook %s is deleted; its messages cannot be sent again", target.WebhookName)
 	case !target.Enabled && target.DisabledReason != "":
-		return fault.New(fault.Conflict, "the webhook %s was switched off (%s); enable it, then retry", target.WebhookName, target.DisabledReason)
+		return fault.New(fault.Conflict, "the webhook %s was disabled (%s); enable it, then send the message again", target.WebhookName, target.DisabledReason)
 	case !target.Enabled:
-		return fault.New(fault.Conflict, "the webhook %s is disabled; enable it, then retry", target.WebhookName)
+		return fault.New(fault.Conflict, "the webhook %s is disabled; enable it, then send the message again", target.WebhookName)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 			continue
 		}
 		if t.Decision.Disable {
-			if err := switchOff(ctx, q, t); err != nil {
+			if err := disableWebhook(ctx, q, t); err != nil {
 				return err
 			}
 		}

@@ -71,7 +71,7 @@ func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.Sta
 	})
 	if err == nil && snoozed == 0 {
 		err = fault.InvalidFields("the snooze", []fault.Field{{
-			Field: "until", Code: "out_of_range", Message: fmt.Sprintf("Must be in the future, at most %d days ahead", int(longestSnooze.Hours()/24)),
+			Field: "until", Code: "out_of_range", Message: fmt.Sprintf("Must be in the future, at most %d days from now", int(longestSnooze.Hours()/24)),
 		}})
 	}
 	return err == nil, err

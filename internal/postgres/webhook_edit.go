@@ -133,7 +133,7 @@ func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
 	}
 	target, err := url.Parse(w.URL)
 	if err != nil {
-		return pgq.WebhookUpdateParams{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
+		return pgq.WebhookUpdateParams{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Must be a URL such as https://example.com/hook"}})
 	}
 	quiet, err := quietColumn(w.QuietHours)
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	}
 	target, err := url.Parse(w.URL)
 	if err != nil {
-		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
+		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Must be a URL such as https://example.com/hook"}})
 	}
 	quiet, err := quietColumn(w.QuietHours)
 	if err != nil {
@@ -111,7 +111,7 @@ func eventNames(events []notify.Reason) []string {
 }
 
 // Delete removes a webhook if no rule and no route refers to it. Its messages that wait, were
-// refused or are exhausted are discarded, and the alert that it was switched off resolves.
+// refused or are exhausted are discarded, and the alert that it was disabled resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		// Open alerts may be routed to it. A replica that has read their routing reads it again.
@@ -180,7 +180,7 @@ func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 func webhookRow(id uuid.UUID) string { return "webhook/" + id.String() }
 
 // shownWebhook decodes a stored webhook for people. It accepts secrets that cannot be opened, so
-// that the webhook can be seen, switched off and repaired.
+// that the webhook can be seen, disabled and repaired.
 func (db *DB) shownWebhook(row pgq.Webhook) notify.Webhook {
 	w, err := db.webhookOf(row)
 	if err != nil {

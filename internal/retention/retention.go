@@ -175,7 +175,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 			s.Logger.WarnContext(ctx, "not all expired data deleted", slog.Any("error", err))
 		}
 		if result != (Result{}) {
-			s.Logger.InfoContext(ctx, "swept", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))
+			s.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))
 		}
 	}
 }

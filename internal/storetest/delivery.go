@@ -84,7 +84,7 @@ func deliveryChecked(l *law) {
 	l.equal("unwanted as it is", l.unwanted, false)
 	l.meanwhile = func() { l.must(l.EnableWebhook(l.webhook, false)) }
 	l.one("a")
-	l.equal("unwanted when it was switched off", l.unwanted, true)
+	l.equal("unwanted when it was disabled", l.unwanted, true)
 	l.must(l.EnableWebhook(l.webhook, true))
 	l.meanwhile = func() { l.must(l.EnableWebhook(l.webhook, false)); l.must(l.EnableWebhook(l.webhook, true)) }
 	l.one("a")

@@ -160,7 +160,7 @@ func silenceDigestSwitched(l *law) {
 	l.must(l.Retry(sentAnyway))
 	l.settle("a", l.one("a"), delivered())
 	l.must(l.EndSilence(id))
-	l.digests("switched on again", 1)
+	l.digests("enabled again", 1)
 	l.lists(id, first, second)
 	l.equal("listed, though it was sent", l.ListedIn(sentAnyway), uuid.Nil)
 
@@ -170,7 +170,7 @@ func silenceDigestSwitched(l *law) {
 	d.Digest = false
 	l.must(l.UpdateSilence(id, d))
 	l.must(l.EndSilence(id))
-	l.digests("switched off", 0)
+	l.digests("disabled", 0)
 }
 
 func silenceDigestWaits(l *law) {

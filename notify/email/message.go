@@ -39,7 +39,7 @@ func (m *Message) id(local string) string {
 func (m *Message) Bytes() ([]byte, error) {
 	for _, value := range append(addresses(m.To), m.From.Address, m.ID, m.About, m.Agent) {
 		if strings.ContainsAny(value, "\r\n\x00") {
-			return nil, errors.New("an address or an id contains a line break")
+			return nil, errors.New("an address or an ID contains a line break")
 		}
 	}
 	msg := mail.NewMsg(mail.WithNoDefaultUserAgent(), mail.WithEncoding(mail.EncodingQP), mail.WithBoundary(m.boundary()))

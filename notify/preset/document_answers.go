@@ -43,7 +43,7 @@ func (r *reader) answers() error {
 			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy, which says what to do")
 		}
 		if v.forget && v.verdict != notify.VerdictRetry {
-			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY, because the next attempt is made without the stored id")
+			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY, because the next attempt is made without the stored ID")
 		}
 		if v.pointer == "" && v.equals != "" {
 			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")

@@ -33,7 +33,7 @@ func (r *reader) captured() error {
 	case r.d.Capture != "" && !strings.HasPrefix(r.d.Capture, "/"):
 		return r.fail(r.lines["capture"], "capture is a pointer into the answer, such as /id")
 	case r.d.Capture != "" && r.preset.Mails():
-		return r.fail(r.lines["capture"], "an answer of a mail server has no id; remove capture")
+		return r.fail(r.lines["capture"], "an answer of a mail server has no ID; remove capture")
 	case update != nil:
 		made := &request{}
 		var err error

@@ -130,7 +130,7 @@ func (in *Input) check(value string) []fault.Field {
 		}
 	case in.Type == InputChoice:
 		if !slices.ContainsFunc(in.Choices, func(c Choice) bool { return c.Value == value }) {
-			problem, code = "Must be one of the offered values", "unknown_value"
+			problem, code = "Must be one of the offered values; GET /receivers lists them", "unknown_value"
 		}
 	}
 	if problem == "" && value != "" && in.Pattern != "" && !regexp.MustCompile(`^(?:`+in.Pattern+`)$`).MatchString(value) {

@@ -39,7 +39,7 @@ func TestAnswers(t *testing.T) {
 		{"discord", "a body that it does not take", 400, nil, `{"embeds":["0"]}`, notify.VerdictRefused, notify.VerdictRefused, 0},
 		{"mattermost", "deleted", 400, nil, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook."}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"mattermost", "another 400", 400, nil, `{"id":"web.incoming_webhook.text.app_error"}`, notify.VerdictRefused, notify.VerdictRefused, 0},
-		{"mattermost", "switched off", 501, nil, ``, notify.VerdictRetry, notify.VerdictGone, 0},
+		{"mattermost", "disabled", 501, nil, ``, notify.VerdictRetry, notify.VerdictGone, 0},
 		{"telegram", "too many", 429, nil, `{"ok":false,"parameters":{"retry_after":14}}`, notify.VerdictThrottled, notify.VerdictThrottled, 14 * time.Second},
 		{"telegram", "no chat", 400, nil, `{"ok":false,"description":"Bad Request: chat not found"}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"telegram", "no topic", 400, nil, `{"ok":false,"description":"Bad Request: message thread not found"}`, notify.VerdictRefused, notify.VerdictGone, 0},

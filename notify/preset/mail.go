@@ -111,13 +111,13 @@ func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field
 	from, err := mail.ParseAddress(all[inputFrom])
 	switch {
 	case err != nil || !plain(from):
-		bad(inputFrom, "address", "Must be an address such as Tocsin <alerts@example.com>")
+		bad(inputFrom, "address", "Must be an e-mail address such as Tocsin <alerts@example.com>")
 	default:
 		made.From = *from
 	}
 	to, err := mail.ParseAddressList(all[inputTo])
 	if err != nil || len(to) > maxRecipients {
-		bad(inputTo, "address", fmt.Sprintf("Must be one to %d addresses, separated by commas", maxRecipients))
+		bad(inputTo, "address", fmt.Sprintf("Must be from 1 to %d e-mail addresses, separated by commas", maxRecipients))
 		return made, fields
 	}
 	seen := map[string]bool{}

@@ -281,13 +281,13 @@ func checkBase(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return errors.New("The URL cannot be read") //nolint:staticcheck // a sentence for a form
+		return errors.New("The URL cannot be read; it must have the form https://host/path") //nolint:staticcheck // a sentence for a form
 	case u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("Must begin with https:// or http://") //nolint:staticcheck // a sentence for a form
 	case u.Hostname() == "":
-		return errors.New("The URL names no host") //nolint:staticcheck // a sentence for a form
+		return errors.New("The URL names no host; it must have the form https://host/path") //nolint:staticcheck // a sentence for a form
 	case u.Fragment != "" || u.User != nil:
-		return errors.New("Must not contain a user or a fragment") //nolint:staticcheck // a sentence for a form
+		return errors.New("Must not contain a user or a fragment; remove them") //nolint:staticcheck // a sentence for a form
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func Load(paths ...string) (*Set, error) {
 				return nil, err
 			}
 			if before := seen[p.ID]; before != "" {
-				return nil, &Error{File: file, Line: 1, Message: fmt.Sprintf("The id %q is also used by %s; change one of them", p.ID, before)}
+				return nil, &Error{File: file, Line: 1, Message: fmt.Sprintf("The ID %q is also used by %s; change one of them", p.ID, before)}
 			}
 			seen[p.ID] = file
 			if report := p.check(messages); len(report.Problems) > 0 {

@@ -22,7 +22,7 @@
 // before, this changes nothing in Slack. An update that Slack refuses for good, because the message
 // is deleted or too old to change, is dropped silently. So is an update that does not succeed
 // within the schedule: the message has been delivered, and the inbox shows the present state.
-// Updates never switch a webhook off.
+// Updates never disable a webhook.
 //
 // Updates are less important than messages and never delay one. They have their own slots and their
 // own rate, below Slack's limit for changes, which Slack counts separately from posts. If Slack

@@ -99,8 +99,8 @@ func digestHeadline(d *Digest) string {
 	}{
 		{notify.ReasonSourceFailing, "source cannot be read", "sources cannot be read"},
 		{notify.ReasonRuleFailing, "rule cannot be evaluated", "rules cannot be evaluated"},
-		{notify.ReasonWebhookOff, "webhook is switched off", "webhooks are switched off"},
-		{notify.ReasonWebhookFailing, "webhook does not answer", "webhooks do not answer"},
+		{notify.ReasonWebhookOff, "webhook is disabled", "webhooks are disabled"},
+		{notify.ReasonWebhookFailing, "webhook is not responding", "webhooks are not responding"},
 		{notify.ReasonUndelivered, "message was not delivered", "messages were not delivered"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},

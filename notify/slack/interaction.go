@@ -206,7 +206,7 @@ func (p *Press) read(action pressedAction) (bool, error) {
 	}
 	var err error
 	if p.AlertID, err = uuid.Parse(value); err != nil {
-		return false, errors.New("the button's value is not the id of an alert")
+		return false, errors.New("the button's value is not the ID of an alert")
 	}
 	return true, nil
 }

@@ -65,9 +65,9 @@ func TestMessageGolden(t *testing.T) {
 	reminder.Reason, reminder.Message = notify.ReasonReminder, "Call Anna."
 	resolved.Reason, resolved.Count = notify.ReasonResolved, &slack.Count{Observed: 2, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
 	alone := slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
-	share, slow := counted, counted
-	share.Title, share.Message = "order-to-erp: 25 % of 120 exchanges match within 10 min", "At least 10 % match. The newest: orders · order-to-erp: Read timed out"
-	share.Count = &slack.Count{Window: "10 min", GroupBy: "Route", Group: "order-to-erp", Name: "Share", Value: "25 % (30 of 120)", Bound: "10 %"}
+	ratio, slow := counted, counted
+	ratio.Title, ratio.Message = "order-to-erp: 25% of 120 exchanges match within 10 min", "At least 10% match. The newest: orders · order-to-erp: Read timed out"
+	ratio.Count = &slack.Count{Window: "10 min", GroupBy: "Route", Group: "order-to-erp", Name: "Ratio", Value: "25% (30 of 120)", Bound: "10%"}
 	slow.Title, slow.Message = "p95 is 2.412 s over 120 exchanges within 10 min", "The threshold is 2 s."
 	slow.Count = &slack.Count{Window: "10 min", Name: "p95", Value: "2.412 s over 120 exchanges", Bound: "2 s"}
 	again.Reason = notify.ReasonReminder
@@ -84,7 +84,7 @@ func TestMessageGolden(t *testing.T) {
 		"event-acknowledged": taken, "event-resolved": ended, "event-reopened": reopened,
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
 		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
-		"share": share, "slow": slow,
+		"ratio": ratio, "slow": slow,
 		"buttons": buttons, "acknowledged": acknowledged, "over": over, "explained": explained(),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -500,11 +500,11 @@ func TestDigestHeadline(t *testing.T) {
 			Reasons: map[notify.Reason]int{notify.ReasonFired: 1, notify.ReasonReminder: 2, notify.ReasonResolved: 1000}, Rules: rule, AllRules: 3,
 		},
 		"🟠 WARNING 312 rules cannot be evaluated": {Reasons: map[notify.Reason]int{notify.ReasonRuleFailing: 312}, Rules: rule, AllRules: 312},
-		"🟠 WARNING 21 webhooks are switched off":  {Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 21}, Rules: rule, AllRules: 1},
-		"🟠 WARNING 20 webhooks are switched off, 3 resolved": {
+		"🟠 WARNING 21 webhooks are disabled":      {Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 21}, Rules: rule, AllRules: 1},
+		"🟠 WARNING 20 webhooks are disabled, 3 resolved": {
 			Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 20, notify.ReasonResolved: 3}, Rules: rule, AllRules: 1,
 		},
-		"🟠 WARNING 1 webhook is switched off, 20 alerts": {
+		"🟠 WARNING 1 webhook is disabled, 20 alerts": {
 			Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 1, notify.ReasonFired: 20}, Rules: rule, AllRules: 1,
 		},
 		"🟢 1 resolved, 311 rules recovered": {Reasons: map[notify.Reason]int{notify.ReasonRuleRecovered: 311, notify.ReasonResolved: 1}, Rules: rule, AllRules: 312},

@@ -23,7 +23,7 @@ func TestResolution(t *testing.T) {
 		"the value is 2, and was 7 when it fired; the threshold is 5": {State: alerts.Resolved, Count: &alerts.Count{
 			Observed: 2, Threshold: 5, WindowSeconds: 60, Fired: fired,
 		}},
-		"the value is 25 % of 8, and was 75 % of 4 when it fired; the threshold is 50 %": {State: alerts.Resolved, Count: &alerts.Count{
+		"the value is 25% of 8, and was 75% of 4 when it fired; the threshold is 50%": {State: alerts.Resolved, Count: &alerts.Count{
 			Mode: rules.RatioInWindow, Observed: 2, Volume: 8, Measure: rules.Measure{Percent: 50}, Fired: ratio,
 		}},
 	} {

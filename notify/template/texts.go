@@ -25,10 +25,10 @@ const sparseMessage = "{{#exchange.errorType}}{{exchange.errorType}}, without a 
 const (
 	oneTitle      = "{{#count.group}}{{count.group}}: {{/count.group}}{{count.observed}} exchange within {{count.window}}"
 	noGroupTitle  = rules.DefaultCountTitle + ", without a name to group them by"
-	lonelyMessage = "At least {{count.threshold}} match."
-	brokenMessage = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: " +
+	lonelyMessage = "The threshold of {{count.threshold}} within {{count.window}} was reached."
+	brokenMessage = "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest exchange: {{exchange.application}} · {{exchange.route}}: " +
 		"{{#exchange.errorType}}{{exchange.errorType}}{{/exchange.errorType}}{{^exchange.errorType}}{{exchange.status}}{{/exchange.errorType}} after {{exchange.duration}}"
-	belowMessage = "Fewer than {{count.threshold}} match."
+	belowMessage = "Fewer than {{count.threshold}} within {{count.window}}."
 
 	noGroupRatio    = rules.DefaultRatioTitle + ", without a name to group them by"
 	noGroupDuration = rules.DefaultDurationTitle + ", without a name to group them by"
@@ -36,7 +36,6 @@ const (
 	oneMissing      = "No exchange within {{count.window}}"
 	oneMissingOf    = "{{count.group}}: no exchange within {{count.window}}"
 	presentMessage  = "Seen again: at least {{count.threshold}} within {{count.window}}."
-	lonelyDuration  = "The threshold is {{count.threshold}}."
 )
 
 // maxCachedRules bounds the rules whose parsed templates are cached.
@@ -79,7 +78,7 @@ func NewTexts() (*Texts, error) {
 		rules.DefaultCountTitle, rules.DefaultCountGroupTitle, oneTitle, noGroupTitle,
 		rules.DefaultCountMessage, lonelyMessage, brokenMessage, belowMessage,
 		rules.DefaultRatioTitle, rules.DefaultRatioGroupTitle, noGroupRatio,
-		rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration, rules.DefaultDurationMessage, lonelyDuration,
+		rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration, rules.DefaultDurationMessage,
 		rules.DefaultAbsentTitle, rules.DefaultAbsentGroupTitle, noGroupAbsent, oneMissing, oneMissingOf, rules.DefaultAbsentMessage, presentMessage,
 	} {
 		if counts[text], err = Parse(text, InTexts); err != nil {
@@ -141,7 +140,7 @@ func messageOf(c *alerts.Count, newest *rules.Exchange) string {
 	case c.Mode == rules.AbsentInWindow:
 		return presentMessage
 	case c.Mode == rules.DurationInWindow && !known:
-		return lonelyDuration
+		return lonelyMessage
 	case c.Mode == rules.DurationInWindow:
 		return rules.DefaultDurationMessage
 	case c.Mode != rules.RatioInWindow && c.Observed < int64(c.Threshold):

@@ -67,29 +67,30 @@ func TestCountTexts(t *testing.T) {
 	slow := rules.Exchange{ExecutionID: "1", Application: "orders", Route: "to-erp", Status: rules.Completed, DurationNS: 12_340_000_000}
 	noMessage := failed
 	noMessage.ErrorMessage = ""
-	const newest = "At least 5 match. The newest: orders · to-erp: "
+	const newest = "The threshold of 5 within 10 min was reached. Newest exchange: orders · to-erp: "
+	const longer = "The threshold of 5 within 1 h 30 min was reached. Newest exchange: orders · to-erp: "
 	for name, c := range map[string]struct {
 		titleTemplate, messageTemplate string
 		count                          alerts.Count
 		newest                         rules.Exchange
 		title, message, problem        string
 	}{
-		"defaults":         {"", "", all, failed, "7 exchanges within 1 h 30 min", newest + "no answer", ""},
+		"defaults":         {"", "", all, failed, "7 exchanges within 1 h 30 min", longer + "no answer", ""},
 		"grouped":          {"", "", grouped(7, "to-erp"), failed, "to-erp: 7 exchanges within 10 min", newest + "no answer", ""},
 		"group of no name": {"", "", grouped(7, ""), failed, "7 exchanges within 10 min, without a name to group them by", newest + "no answer", ""},
-		"one":              {"", "", alerts.Count{Observed: 1, Threshold: 1, WindowSeconds: 45}, failed, "1 exchange within 45 s", "At least 1 match. The newest: orders · to-erp: no answer", ""},
-		"one of a group":   {"", "", grouped(1, "to-erp"), failed, "to-erp: 1 exchange within 10 min", "Fewer than 5 match.", ""},
-		"slow":             {"", "", all, slow, "7 exchanges within 1 h 30 min", newest + "COMPLETED after 12.34 s", ""},
-		"no error message": {"", "", all, noMessage, "7 exchanges within 1 h 30 min", newest + "Timeout after 1.5 s", ""},
-		"newest unknown":   {"", "", grouped(7, "to-erp"), rules.Exchange{}, "to-erp: 7 exchanges within 10 min", "At least 5 match.", ""},
-		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 match.", ""},
+		"one":              {"", "", alerts.Count{Observed: 1, Threshold: 1, WindowSeconds: 45}, failed, "1 exchange within 45 s", "The threshold of 1 within 45 s was reached. Newest exchange: orders · to-erp: no answer", ""},
+		"one of a group":   {"", "", grouped(1, "to-erp"), failed, "to-erp: 1 exchange within 10 min", "Fewer than 5 within 10 min.", ""},
+		"slow":             {"", "", all, slow, "7 exchanges within 1 h 30 min", longer + "COMPLETED after 12.34 s", ""},
+		"no error message": {"", "", all, noMessage, "7 exchanges within 1 h 30 min", longer + "Timeout after 1.5 s", ""},
+		"newest unknown":   {"", "", grouped(7, "to-erp"), rules.Exchange{}, "to-erp: 7 exchanges within 10 min", "The threshold of 5 within 10 min was reached.", ""},
+		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 within 10 min.", ""},
 		"own": {
 			"{{count.observed}}/{{count.threshold}} in {{count.windowSeconds}} s", "{{count.group}}, {{exchange.startTime}}{{exchange.duration}}",
 			grouped(7, "to-erp"),
 			rules.Exchange{},
 			"7/5 in 600 s", "to-erp,", "",
 		},
-		"broken": {"{{>x}}", "{{count.nope}}", all, failed, "7 exchanges within 1 h 30 min", newest + "no answer", "titleTemplate: line 1, column 1: Partials"},
+		"broken": {"{{>x}}", "{{count.nope}}", all, failed, "7 exchanges within 1 h 30 min", longer + "no answer", "titleTemplate: line 1, column 1: Partials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := rules.Rule{ID: uuid.UUID{1}, Version: 1, Definition: rules.Definition{

@@ -71,7 +71,7 @@ type Request struct {
 	Inputs map[string]string
 	// Key is the key by which the receiver knows the alert, in every message about it.
 	Key string
-	// Reference is the receiver's own id of what an earlier message opened; empty if unknown.
+	// Reference is the receiver's own ID of what an earlier message opened; empty if unknown.
 	Reference string
 	// Event is the event's name in presets; Word is the same in words for people.
 	Event, Word string
@@ -189,7 +189,7 @@ func exchangeVariables() []variable {
 		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
 		text("errorStack", "The error's stack trace", maxStackBytes, func(e *rules.Exchange) string { return e.ErrorStack }),
 		text("stackTop", "The first line of the stack that is not from a framework", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
-		text("correlationId", "The id that related exchanges share", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
+		text("correlationId", "The ID that related exchanges share", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
 	}
 }
 
@@ -204,8 +204,8 @@ func countVariables() []variable {
 	}
 	return []variable{
 		inTexts("observed", "How many exchanges matched within the window; for durations, how many lasted at least as long as the threshold", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
-		inTexts("value", "The value that is compared with the threshold, with its unit: 7, 12.5 %, 2.4 s", CountValue),
-		inTexts("threshold", "The threshold, with its unit: 5, 10 %, 2 s", CountThreshold),
+		inTexts("value", "The value that is compared with the threshold, with its unit: 7, 12.5%, 2.4 s", CountValue),
+		inTexts("threshold", "The threshold, with its unit: 5, 10%, 2 s", CountThreshold),
 		inTexts("volume", "The number of exchanges from which a ratio or a percentile was calculated", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
 		inTexts("percentile", "The percentile of a rule on durations, such as 95", func(c *alerts.Count) string {
 			if c.Mode != rules.DurationInWindow {
@@ -223,7 +223,7 @@ func countVariables() []variable {
 func CountValue(c *alerts.Count) string {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		return share(c.Value(), c.Percent)
+		return ratio(c.Value(), c.Percent)
 	case rules.DurationInWindow:
 		return Duration(c.DurationNS)
 	default:
@@ -251,9 +251,9 @@ func measured(c *alerts.Count, text string) string {
 	return text
 }
 
-// share writes a measured percentage: one decimal, or as many as its threshold has; three
-// below 1 %.
-func share(measured, threshold float64) string {
+// ratio writes a measured ratio: one decimal, or as many as its threshold has; three
+// below 1%.
+func ratio(measured, threshold float64) string {
 	decimals := 1
 	for decimals < thresholdDecimals && (measured < 1 || truncated(threshold, decimals) != truncated(threshold, thresholdDecimals)) {
 		decimals++
@@ -266,7 +266,7 @@ const thresholdDecimals = 3
 
 // percentage is cut and not rounded, so that what is below a threshold looks as if it were.
 func percentage(percent float64, decimals int) string {
-	return strconv.FormatFloat(truncated(percent, decimals), 'f', -1, 64) + " %"
+	return strconv.FormatFloat(truncated(percent, decimals), 'f', -1, 64) + "%"
 }
 
 func truncated(percent float64, decimals int) float64 {
@@ -317,7 +317,7 @@ func requestVariables() []variable {
 	}
 	return []variable{
 		of("key", "The key by which the receiver knows the alert: the same in every message about it", func(r *Request) string { return r.Key }),
-		of("reference", "The receiver's own id of what an earlier message opened, if a preset captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
+		of("reference", "The receiver's own ID of what an earlier message opened, if a preset captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
 		of("word", "The event in words, such as Acknowledged", func(r *Request) string { return r.Word }),
 		of("severity", "The severity in the receiver's own words, if these are texts", func(r *Request) string { return r.Severity }),

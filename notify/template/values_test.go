@@ -82,13 +82,13 @@ func TestStackTop(t *testing.T) {
 
 func TestSharesHaveTheDecimalsThatMatter(t *testing.T) {
 	for want, c := range map[string]alerts.Count{
-		"57.8 % / 10 %":       {Observed: 11, Volume: 19, Measure: rules.Measure{Percent: 10}},
-		"25 % / 25 %":         {Observed: 1, Volume: 4, Measure: rules.Measure{Percent: 25}},
-		"9.9 % / 10 %":        {Observed: 9_999, Volume: 100_000, Measure: rules.Measure{Percent: 10}},
-		"66.666 % / 66.667 %": {Observed: 2, Volume: 3, Measure: rules.Measure{Percent: 66.667}},
-		"33.33 % / 2.25 %":    {Observed: 1, Volume: 3, Measure: rules.Measure{Percent: 2.25}},
-		"0.021 % / 10 %":      {Observed: 21, Volume: 100_000, Measure: rules.Measure{Percent: 10}},
-		"0 % / 0.5 %":         {Volume: 7, Measure: rules.Measure{Percent: 0.5}},
+		"57.8% / 10%":       {Observed: 11, Volume: 19, Measure: rules.Measure{Percent: 10}},
+		"25% / 25%":         {Observed: 1, Volume: 4, Measure: rules.Measure{Percent: 25}},
+		"9.9% / 10%":        {Observed: 9_999, Volume: 100_000, Measure: rules.Measure{Percent: 10}},
+		"66.666% / 66.667%": {Observed: 2, Volume: 3, Measure: rules.Measure{Percent: 66.667}},
+		"33.33% / 2.25%":    {Observed: 1, Volume: 3, Measure: rules.Measure{Percent: 2.25}},
+		"0.021% / 10%":      {Observed: 21, Volume: 100_000, Measure: rules.Measure{Percent: 10}},
+		"0% / 0.5%":         {Volume: 7, Measure: rules.Measure{Percent: 0.5}},
 	} {
 		c.Mode = rules.RatioInWindow
 		if got := template.CountValue(&c) + " / " + template.CountThreshold(&c); got != want {

@@ -102,13 +102,13 @@ func channelProblem(channel string) string {
 	name, named := strings.CutPrefix(channel, "#")
 	switch {
 	case channel == "":
-		return "Enter the channel's id, such as C0123456789, or its name after a #"
+		return "Enter the channel's ID, such as C0123456789, or its name after a #"
 	case named && (name == "" || len([]rune(name)) > maxName || strings.ContainsAny(name, " \t\r\n#,@<>&|\"'")):
-		return "Not a valid name of a channel; copy it from Slack, or enter the channel's id"
+		return "Not a valid name of a channel; copy it from Slack, or enter the channel's ID"
 	case named:
 	case len(channel) < minID || len(channel) > maxName || !strings.ContainsRune("CGD", rune(channel[0])) ||
 		strings.Trim(channel, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "":
-		return "Must be a channel's id, which begins with C, G or D (in Slack: the channel's name, About), or its name after a #"
+		return "Must be a channel's ID, which begins with C, G or D (in Slack: the channel's name, About), or its name after a #"
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func CheckHeaders(headers map[string]string) []fault.Field {
 		problem := ""
 		switch {
 		case !httpguts.ValidHeaderFieldName(name) || len(name) > MaxHeaderNameBytes:
-			problem = "Not a valid name of a header"
+			problem = "Not a valid name of a header; use letters, digits and hyphens"
 		case reserved(name):
 			problem = "Tocsin sets this header itself; remove it"
 		case seen[http.CanonicalHeaderKey(name)]:

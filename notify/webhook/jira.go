@@ -185,7 +185,7 @@ func (j *jiraAttempt) call(ctx context.Context, method, path string, query url.V
 	}
 	j.s.common(r.Header, j.d, j.at)
 	if o, body = j.exchange(ctx, r); o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
-		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "The answer is not from Jira; enter Jira's address as the site"}
+		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "The answer is not from Jira; enter Jira's URL as the site"}
 	}
 	return o, body
 }

@@ -59,7 +59,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 func measured(about *slack.Count, c *alerts.Count) {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		about.Name, about.Value = "Share", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
+		about.Name, about.Value = "Ratio", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
 	case rules.DurationInWindow:
 		about.Name, about.Value = fmt.Sprintf("p%d", c.Percentile), fmt.Sprintf("%s over %d exchanges", template.CountValue(c), c.Volume)
 	case rules.AbsentInWindow:
@@ -135,7 +135,7 @@ func event(d *notify.Delivery, url string) []byte {
 	b = text(b, `},"rule":{"id":`, a.RuleID.String())
 	b = text(b, `,"name":`, name(a.RuleName))
 	b = about(b, &a.About)
-	// For an alert about a webhook that was switched off.
+	// For an alert about a webhook that was disabled.
 	if a.WebhookID != uuid.Nil {
 		b = text(b, `},"webhook":{"id":`, a.WebhookID.String())
 	}

@@ -14,12 +14,12 @@ import (
 )
 
 // errUnknownPreset is about a preset that is not among this replica's: a file that an
-// operator has removed, or not given to each replica. The webhook is switched off, and its
+// operator has removed, or not given to each replica. The webhook is disabled, and its
 // messages wait until it is enabled.
 var errUnknownPreset = errors.New("This replica does not have the webhook's receiver; name its file in TOCSIN_RECEIVERS on every replica, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
 
 // missingInputsError is about a receiver that asks for more than the webhook has: an operator has changed its file. The
-// webhook is switched off, and its messages wait until it is enabled.
+// webhook is disabled, and its messages wait until it is enabled.
 type missingInputsError []string
 
 func (m missingInputsError) Error() string {

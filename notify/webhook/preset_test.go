@@ -211,7 +211,7 @@ func TestSecretsOfAURLAreHidden(t *testing.T) {
 	}
 }
 
-// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and stores no
+// TestAReceiverThatIsNotThere disables its webhook, which keeps the messages, and stores no
 // body.
 func TestAReceiverThatIsNotThere(t *testing.T) {
 	t.Parallel()

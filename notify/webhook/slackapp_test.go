@@ -254,7 +254,7 @@ func TestCheckTarget(t *testing.T) {
 		"both":               {func(w *notify.Webhook) { w.URL = "https://hooks.slack.com/x" }, "url", "either a URL or a bot token"},
 		"another kind":       {func(w *notify.Webhook) { w.Kind = notify.KindGeneric }, "slack", "change the kind"},
 		"generic without":    {func(w *notify.Webhook) { w.Kind, w.Slack = notify.KindGeneric, notify.SlackApp{} }, "url", "must begin with"},
-		"no channel":         {func(w *notify.Webhook) { w.Slack.Channel = "" }, "slack.channel", "Enter the channel's id"},
+		"no channel":         {func(w *notify.Webhook) { w.Slack.Channel = "" }, "slack.channel", "Enter the channel's ID"},
 		"name without mark":  {func(w *notify.Webhook) { w.Slack.Channel = "ops" }, "slack.channel", "after a #"},
 		"name with spaces":   {func(w *notify.Webhook) { w.Slack.Channel = "#ops team" }, "slack.channel", "Not a valid name"},
 		"empty name":         {func(w *notify.Webhook) { w.Slack.Channel = "#" }, "slack.channel", "Not a valid name"},

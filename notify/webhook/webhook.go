@@ -309,11 +309,11 @@ func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("the URL cannot be read")
+		return nil, errors.New("the URL cannot be read; it must have the form https://host/path")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("the URL must begin with https:// or http://")
 	case u.Hostname() == "":
-		return nil, errors.New("the URL names no host")
+		return nil, errors.New("the URL names no host; it must have the form https://host/path")
 	}
 	return u, nil
 }

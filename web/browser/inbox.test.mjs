@@ -283,15 +283,15 @@ describe("the inbox", { timeout: 1_200_000 }, () => {
       assert.deepEqual(await page.evaluate(tooWide), [], `${width} px`);
     }
     const row = page.getByRole("link", { name: /Receiver .* · Alert/ });
-    await row.getByRole("img", { name: "1 attempt: rejected" }).waitFor(visible);
+    await row.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
     await row.click();
     const message = page.getByRole("article", { name: "Message" });
-    await message.getByRole("img", { name: "1 attempt: rejected" }).waitFor(visible);
+    await message.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
     await message.getByText("HTTP/1.1 400 Bad Request").waitFor(visible);
     stage.world.answers.status = 200;
     const before = stage.receivedOf(application).length;
     await message.getByRole("button", { name: "Retry" }).click();
-    await message.getByRole("img", { name: "2 attempts: rejected, delivered" }).waitFor(visible);
+    await message.getByRole("img", { name: "2 attempts: refused, delivered" }).waitFor(visible);
     await message.getByText("Retried by").waitFor(visible);
     assert.equal(stage.receivedOf(application).length, before + 1);
   });

@@ -77,10 +77,10 @@ describe("window rules", { timeout: 1_920_000 }, () => {
     await page.getByText("customer 7", { exact: true }).first().waitFor(visible);
   });
 
-  test("a share of what runs through a route", async () => {
+  test("a ratio of what runs through a route", async () => {
     const page = await stage.open("/rules/new");
-    const { application, rule } = await write(page, "A share of exchanges", async () => {
-      await field(page, "Share").fill("50");
+    const { application, rule } = await write(page, "A ratio of exchanges", async () => {
+      await field(page, "Ratio").fill("50");
       await field(page, "Minimum volume").fill("4");
       await countBy(page, "Route");
     });
@@ -88,7 +88,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
     const mixed = (route, ...completed) => completed.map((one) => ended(route, one));
     await stage.world.fail(...mixed("tax", true, false, true, false), ...mixed("calm", true, true, true, false));
     await fires(page, rule, "tax", "Value");
-    await page.getByText("50 % / 50 % within 10 min").first().waitFor(visible);
+    await page.getByText("50% / 50% within 10 min").first().waitFor(visible);
   });
 
   test("a route that slows down", async () => {

@@ -94,7 +94,7 @@ export const pagesOf = ({ rule, webhook, alert, message, issue, silence }, opene
   "/rules/new": opened.getByLabel(webhook.name),
   [`/rules/${rule.id}`]: opened.getByRole("img", { name: /per 15 minutes/ }),
   [`/rules/${rule.id}/edit`]: opened.getByText(/this would have raised/).first(),
-  "/explain": opened.getByLabel("Execution id"),
+  "/explain": opened.getByLabel("Execution ID"),
   "/webhooks": opened.getByRole("row", { name: new RegExp(webhook.name) }),
   "/webhooks/new": opened.getByRole("button", { name: "Create webhook" }),
   [`/webhooks/${webhook.id}`]: opened.locator(".cm-content"),

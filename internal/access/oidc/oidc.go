@@ -112,7 +112,7 @@ func New(o Options) (*Provider, error) {
 		return nil, fmt.Errorf("OpenID Connect: TOCSIN_OIDC_ISSUER %q must have the form https://host", o.Issuer)
 	}
 	if o.ClientID == "" {
-		return nil, errors.New("OpenID Connect: set TOCSIN_OIDC_CLIENT_ID to Tocsin's client id at the provider")
+		return nil, errors.New("OpenID Connect: set TOCSIN_OIDC_CLIENT_ID to Tocsin's client ID at the provider")
 	}
 	if o.RedirectURL == "" {
 		return nil, errors.New("OpenID Connect: set TOCSIN_PUBLIC_URL; the provider redirects people to it")

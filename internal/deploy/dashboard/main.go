@@ -44,8 +44,8 @@ func rows() []row {
 			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
 			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock, or the time since its last commit.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"} or tocsin_commit_age_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
-			{"Dead letters", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
-			{"Receivers not responding", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
+			{"Dead letters", "Messages that were refused permanently, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
+			{"Receivers not responding", "Webhooks whose circuit breaker is open, that were disabled, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
 			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
 		}},
 		{"Detection", []panel{
@@ -96,7 +96,7 @@ func rows() []row {
 				{"sum(increase(tocsin_sweep_failures_total{job=~\"$job\"}[$__rate_interval]))", "failed sweeps"},
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
 			}, 0},
-			{"Taken over, late, catching up", "Claims of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with progress of their own.", "timeseries", "none", 12, []query{
+			{"Taken over, late, catching up", "Leases of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with separate progress.", "timeseries", "none", 12, []query{
 				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "claims released"},
 				{"sum(increase(tocsin_fenced_total{job=~\"$job\"}[$__rate_interval]))", "writes refused"},
 				{"sum(increase(tocsin_tenants_deferred_total{job=~\"$job\"}[$__rate_interval]))", "tenants deferred"},

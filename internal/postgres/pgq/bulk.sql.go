@@ -301,7 +301,7 @@ type AlertRestoreParams struct {
 //
 // - a counting alert, if another alert of its group is open or held;
 // - an alert about a rule's health, if the rule has recovered;
-// - an alert about a webhook that was switched off, if it is not switched off any more.
+// - an alert about a webhook that was disabled, if it is not disabled any more.
 //
 // An edit that enables the webhook waits for the lock, and so resolves what is restored here.
 func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) ([]uuid.UUID, error) {

@@ -162,7 +162,7 @@ type DigestErrorsRow struct {
 }
 
 // Returns the most frequent errors, ignoring numbers in their messages. For rules that cannot be
-// evaluated and webhooks that are switched off, the error is the reason.
+// evaluated and webhooks that are disabled, the error is the reason.
 func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]DigestErrorsRow, error) {
 	rows, err := q.db.Query(ctx, digestErrors, arg.DigestID, arg.Most)
 	if err != nil {

@@ -631,7 +631,7 @@ type WebhookDisableRow struct {
 	Name     string
 }
 
-// Returns no row if the webhook is already switched off, or was edited since the attempt.
+// Returns no row if the webhook is already disabled, or was edited since the attempt.
 func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) (WebhookDisableRow, error) {
 	row := q.db.QueryRow(ctx, webhookDisable, arg.Reason, arg.WebhookID, arg.Version)
 	var i WebhookDisableRow
@@ -655,7 +655,7 @@ type WebhooksUnwantedParams struct {
 }
 
 // Returns the webhooks that do not want what was claimed for them under some tokens: those that
-// were edited since, are switched off or held, and those whose breaker is open and none of whose
+// were edited since, are disabled or held, and those whose breaker is open and none of whose
 // tokens is that of the probe.
 func (q *Queries) WebhooksUnwanted(ctx context.Context, arg WebhooksUnwantedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, webhooksUnwanted, arg.WebhookIds, arg.Versions, arg.Tokens)

@@ -136,7 +136,7 @@ type WebhookUpdateParams struct {
 	WebhookID         uuid.UUID
 }
 
-// Enabling a webhook clears the reason why it was switched off.
+// Enabling a webhook clears the reason why it was disabled.
 func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (Webhook, error) {
 	row := q.db.QueryRow(ctx, webhookUpdate,
 		arg.Name,

@@ -27,7 +27,7 @@ update alert_action set undone_at = now(), restored = @restored where tenant_id 
 --
 -- - a counting alert, if another alert of its group is open or held;
 -- - an alert about a rule's health, if the rule has recovered;
--- - an alert about a webhook that was switched off, if it is not switched off any more.
+-- - an alert about a webhook that was disabled, if it is not disabled any more.
 --
 -- An edit that enables the webhook waits for the lock, and so resolves what is restored here.
 with candidate as materialized (

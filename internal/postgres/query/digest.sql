@@ -90,7 +90,7 @@ limit @most::int;
 
 -- name: DigestErrors :many
 -- Returns the most frequent errors, ignoring numbers in their messages. For rules that cannot be
--- evaluated and webhooks that are switched off, the error is the reason.
+-- evaluated and webhooks that are disabled, the error is the reason.
 select e.error_type::text as error_type, min(e.message)::text as message, count(*) as count, count(*) over () as of_all
 from (
     select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,

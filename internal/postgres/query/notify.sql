@@ -141,7 +141,7 @@ left join settlement s on s.notification_id = t.notification_id;
 
 -- name: WebhooksUnwanted :many
 -- Returns the webhooks that do not want what was claimed for them under some tokens: those that
--- were edited since, are switched off or held, and those whose breaker is open and none of whose
+-- were edited since, are disabled or held, and those whose breaker is open and none of whose
 -- tokens is that of the probe.
 select c.webhook_id::uuid
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version) c
@@ -176,7 +176,7 @@ where o.notification_id = any(@notification_ids::uuid[])
   and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true;
 
 -- name: WebhookDisable :one
--- Returns no row if the webhook is already switched off, or was edited since the attempt.
+-- Returns no row if the webhook is already disabled, or was edited since the attempt.
 update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
 where webhook_id = @webhook_id and version = @version and enabled and deleted_at is null

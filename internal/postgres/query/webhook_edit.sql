@@ -5,7 +5,7 @@ where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null
 for update;
 
 -- name: WebhookUpdate :one
--- Enabling a webhook clears the reason why it was switched off.
+-- Enabling a webhook clears the reason why it was disabled.
 update webhook
 set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
     operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel, slack_threads = @slack_threads,

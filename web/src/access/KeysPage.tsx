@@ -88,7 +88,7 @@ function KeyRow({ of: { id, state, secrets } }: { of: EncryptionKey }) {
     <tr>
       <td>
         <span className={`${table.name} mono`}>{id || "No key"}</span>
-        {id && <CopyButton text={id} what="the id" />}
+        {id && <CopyButton text={id} what="the ID" />}
       </td>
       <td>
         <span className={look}>

@@ -25,7 +25,7 @@ export const accessKeys = {
 /** The roles, lowest first. Each may do what the roles before it may. */
 export const roles: readonly { value: Role; label: string; may: string }[] = [
   { value: "viewer", label: "Viewer", may: "read-only" },
-  { value: "operator", label: "Operator", may: "acknowledges, resolves, silences, retries" },
+  { value: "operator", label: "Operator", may: "acknowledges, resolves, silences, sends messages again" },
   { value: "editor", label: "Editor", may: "edits rules, webhooks and routing" },
   { value: "admin", label: "Administrator", may: "manages users and tokens" },
 ];

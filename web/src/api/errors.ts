@@ -35,7 +35,7 @@ export function explain(
   if (!(error instanceof ApiError)) {
     return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
   }
-  const named = error.requestId ? ` The request id in Tocsin's log is ${error.requestId}.` : "";
+  const named = error.requestId ? ` The request ID in Tocsin's log is ${error.requestId}.` : "";
   switch (true) {
     case error.status === 0:
       return { what: error.message, remedy: "Check your connection, and whether Tocsin is running." };
@@ -45,7 +45,7 @@ export function explain(
       return { what: error.message, remedy: "Ask an administrator for a role that allows this." };
     // The address contains an id in the wrong format.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
-      return { what: "Not found.", remedy: "Check the address." };
+      return { what: "Not found.", remedy: "Check the URL." };
     case error.status === 404:
       return { what: error.message, remedy: "It may have been deleted." };
     case error.status === 503:

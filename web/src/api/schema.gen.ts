@@ -81,7 +81,7 @@ export interface paths {
         put?: never;
         /**
          * Assign an alert to a person, or to nobody
-         * @description If `was` is not the current assignee, because somebody else has assigned the alert since the caller read it, the
+         * @description If `was` is not the current assignee, because someone else has assigned the alert since the caller read it, the
          *     response is 409 and nothing changes. An alert that is already assigned as requested stays as it is. Pending and
          *     resolved alerts cannot be assigned: the response is 409.
          */
@@ -113,7 +113,7 @@ export interface paths {
          * @description The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the
          *     alert. A note on a rule is deleted with the rule. Alerts about Tocsin itself, and alerts of a deleted window rule,
          *     cannot have notes: the response is 409. A client that sends its own `noteId` can repeat the request if the
-         *     response was lost; for the id of another note, the response is 409. To delete a note, use `DELETE
+         *     response was lost; for the ID of another note, the response is 409. To delete a note, use `DELETE
          *     /alerts/issue/notes/{id}`.
          */
         post: operations["createAlertNote"];
@@ -270,7 +270,7 @@ export interface paths {
         put?: never;
         /**
          * Undo what was done to many alerts
-         * @description Restores those alerts that have not changed since. The others stay as they are and are counted: somebody else
+         * @description Restores those alerts that have not changed since. The others stay as they are and are counted: someone else
          *     acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about
          *     works again. Only the person who did it can undo it, until `undoableUntil`; after that, the response is 409.
          *     Undoing twice has the same effect as undoing once.
@@ -314,7 +314,7 @@ export interface paths {
         put?: never;
         /**
          * Assign many alerts to a person, or to nobody
-         * @description Works like acknowledging many alerts. Alerts that somebody else handles stay with their assignees and count as
+         * @description Works like acknowledging many alerts. Alerts that someone else handles stay with their assignees and count as
          *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. Undoing it gives each alert
          *     back to the person who handled it.
          */
@@ -418,7 +418,7 @@ export interface paths {
         /**
          * Write a note on an issue
          * @description If the issue has no alert, the response is 404. A client that sends its own `noteId` can repeat the request if the
-         *     response was lost; for the id of another note, the response is 409. Notes stay when retention deletes the alerts
+         *     response was lost; for the ID of another note, the response is 409. Notes stay when retention deletes the alerts
          *     of their issue.
          */
         post: operations["createIssueNote"];
@@ -518,7 +518,7 @@ export interface paths {
         /**
          * List the encryption keys
          * @description The keys of `TOCSIN_ENCRYPTION_KEY` of the replica that responds, beginning with the key that encrypts, and then
-         *     the keys that are missing. A key is identified by an id that reveals nothing about the key. Secrets are counted
+         *     the keys that are missing. A key is identified by an ID that reveals nothing about the key. Secrets are counted
          *     over all tenants.
          */
         get: operations["listEncryptionKeys"];
@@ -540,9 +540,9 @@ export interface paths {
         /**
          * Follow the inbox by server-sent events
          * @description The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
-         *     and its id identifies the state of the inbox and begins with the number of its newest change. A client that
+         *     and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
          *     reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-         *     that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id;
+         *     that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
          *     its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
          *     if the connection is open. The stream may end at any time: connect again.
          */
@@ -1336,7 +1336,7 @@ export interface paths {
         /**
          * List the names of all rules
          * @description The name of every rule of the tenant, in one response: for selection lists, and for showing the names of rules
-         *     that other objects refer to by id. The response is about a tenth of the size of the definitions.
+         *     that other objects refer to by ID. The response is about a tenth of the size of the definitions.
          */
         get: operations["listRuleNames"];
         put?: never;
@@ -1407,7 +1407,7 @@ export interface paths {
          * Show pages in a browser with a token
          * @description For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
          *     viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-         *     role, the response is 403, and for an invalid one 401. If somebody is signed in with the browser, the session
+         *     role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
          *     stays, and the response is 409.
          */
         post: operations["beginDisplay"];
@@ -1561,7 +1561,7 @@ export interface paths {
          * Read the state of the system
          * @description The response is 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and
          *     `ready`. With sign-in, nobody can be authenticated while Postgres is unavailable, and the response is 503;
-         *     `/readyz` shows everybody what is missing.
+         *     `/readyz` shows everyone what is missing.
          */
         get: operations["getStatus"];
         put?: never;
@@ -1852,7 +1852,7 @@ export interface paths {
          * Edit a webhook
          * @description Replaces the definition. A field that is left out gets its default, except for the secrets: `url`, `headers` and
          *     `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
-         *     Tocsin switched the webhook off. Without `If-Match`, the response is 428; with the tag of an older version, it is
+         *     Tocsin disabled the webhook. Without `If-Match`, the response is 428; with the tag of an older version, it is
          *     412.
          */
         put: operations["updateWebhook"];
@@ -1926,7 +1926,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a webhook
-         * @description Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+         * @description Messages that waited for it are sent. Clears the reason why Tocsin disabled it, and a pause that its receiver
          *     asked for. An enabled webhook stays as it is.
          */
         post: operations["enableWebhook"];
@@ -2022,7 +2022,7 @@ export interface components {
             delivery?: components["schemas"]["DeliverySummary"];
             /**
              * @description An RE2 expression that matches the error message of the exchange, and messages that differ from it only in
-             *     ids, numbers, quotations or in what follows their first line. It can be used in
+             *     IDs, numbers, quotations or in what follows their first line. It can be used in
              *     `filter.errorMessageNotMatches`. In the response for one alert, if there is a message.
              */
             errorPattern?: string;
@@ -2119,7 +2119,7 @@ export interface components {
             unread?: boolean;
             /**
              * Format: uuid
-             * @description The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
+             * @description The webhook that was disabled because its receiver is gone; absent in other alerts. The rule is the one
              *     whose message could not be delivered. The alert resolves when a person enables the webhook.
              */
             webhookId?: string;
@@ -2324,7 +2324,7 @@ export interface components {
         AlertsAssignment: {
             /**
              * Format: uuid
-             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same ID returns the result of
              *     the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
              */
             actionId?: string;
@@ -2351,7 +2351,7 @@ export interface components {
         AlertSelection: {
             /**
              * Format: uuid
-             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same ID returns the result of
              *     the first request and does nothing again; with another selection it is a conflict. Generated when absent.
              */
             actionId?: string;
@@ -2481,7 +2481,7 @@ export interface components {
             requestId?: string;
             /** @description How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open. */
             via: string;
-            /** @description The id of the session. */
+            /** @description The ID of the session. */
             viaId?: string;
         };
         AuditPage: {
@@ -2515,7 +2515,7 @@ export interface components {
             undoableUntil: string;
             /**
              * Format: int64
-             * @description Ids that no alert has.
+             * @description IDs that no alert has.
              */
             unknown: number;
         };
@@ -2542,7 +2542,7 @@ export interface components {
         ChangedAlerts: {
             /** Format: int64 */
             alerts: number;
-            /** @description The newest of them, at most 20. Their ids do not refer to stored alerts. */
+            /** @description The newest of them, at most 20. Their IDs do not refer to stored alerts. */
             newest: components["schemas"]["Alert"][];
         };
         /**
@@ -2883,7 +2883,7 @@ export interface components {
             /** @description How many alerts fired in each of the last 24 hours, the oldest first. */
             trend: number[];
         };
-        /** @description What somebody wrote about an issue, or about a window rule and one of its groups. */
+        /** @description What someone wrote about an issue, or about a window rule and one of its groups. */
         IssueNote: {
             /** @description The e-mail address of a user, or `token` and the name of a token. */
             author: string;
@@ -2936,7 +2936,7 @@ export interface components {
             hasPassword?: boolean;
             /**
              * Format: uuid
-             * @description The id of the user or token; absent if there is neither.
+             * @description The ID of the user or token; absent if there is neither.
              */
             id?: string;
             /** @description The OpenID Connect provider that the user comes from. */
@@ -2997,7 +2997,7 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
-         * @description One message, or one that is part of a digest. Every attempt sends its id in the header `webhook-id`, followed by
+         * @description One message, or one that is part of a digest. Every attempt sends its ID in the header `webhook-id`, followed by
          *     the number of the retry if a person has sent it again.
          */
         Notification: {
@@ -3095,8 +3095,8 @@ export interface components {
          *     no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
          *     an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
          *     cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-         *     `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-         *     not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
+         *     `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+         *     not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
          *     notifications in one message.
          * @enum {string}
          */
@@ -3150,7 +3150,7 @@ export interface components {
              * @description How far `cursorAt` is behind the present.
              */
             lagSeconds?: number;
-            /** @description The id of the replica that holds it. Absent while none does. */
+            /** @description The ID of the replica that holds it. Absent while none does. */
             owner?: string;
             partition: number;
         };
@@ -3169,7 +3169,7 @@ export interface components {
          *     supports.
          */
         PresetDefinition: {
-            /** @description The id of the receiver in `GET /receivers`. */
+            /** @description The ID of the receiver in `GET /receivers`. */
             id: string;
             /** @description The values of the inputs by name; `GET /receivers` lists the inputs. They are stored encrypted, and secret ones are never shown again. */
             inputs?: {
@@ -3393,7 +3393,7 @@ export interface components {
              * @description Matching exchanges that have no alert although they should; 0 if nothing is missing.
              */
             missing: number;
-            /** @description The execution ids of the first few exchanges whose alerts are missing. */
+            /** @description The execution IDs of the first few exchanges whose alerts are missing. */
             missingSample: string[];
             /**
              * Format: int64
@@ -3467,7 +3467,7 @@ export interface components {
         Reopening: {
             /**
              * Format: uuid
-             * @description The id for `/alerts/actions/{id}/undo`.
+             * @description The ID for `/alerts/actions/{id}/undo`.
              */
             actionId: string;
             /**
@@ -3710,7 +3710,7 @@ export interface components {
         RoutingTestPlannedWebhook: {
             /**
              * Format: uuid
-             * @description Any id that no webhook has.
+             * @description Any ID that no webhook has.
              */
             id: string;
             name: string;
@@ -3812,7 +3812,7 @@ export interface components {
             useRoutingPolicy?: boolean;
             /** Format: int64 */
             version: number;
-            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. In responses to writes only. */
+            /** @description What was accepted but is probably not intended, such as a webhook that is disabled. In responses to writes only. */
             warnings?: components["schemas"]["FieldError"][];
             webhookIds: string[];
             windowSeconds: number;
@@ -3853,7 +3853,7 @@ export interface components {
              */
             id?: string;
             name: string;
-            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. */
+            /** @description What was accepted but is probably not intended, such as a webhook that is disabled. */
             warnings?: components["schemas"]["FieldError"][];
         };
         RuleChange: {
@@ -3979,8 +3979,8 @@ export interface components {
             owner?: string;
             /**
              * Format: double
-             * @description For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
-             *     at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
+             * @description For RATIO_IN_WINDOW: the minimum ratio of matching exchanges to all exchanges of the scope, in percent, from
+             *     0.001, with at most three decimal places. If the rule groups by error type, each group is compared with all exchanges of
              *     the scope. Absent for the other modes.
              */
             percent?: number;
@@ -4002,7 +4002,7 @@ export interface components {
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             /**
-             * @description For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+             * @description For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the ratio must also
              *     reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
              *     means none.
              */
@@ -4178,7 +4178,7 @@ export interface components {
             coveredFrom: string;
             /** Format: date-time */
             from: string;
-            /** @description The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts. */
+            /** @description The newest alerts as they would look, at most 20. Their IDs do not refer to stored alerts. */
             newest: components["schemas"]["Alert"][];
             /** @description Why a title or message is a fallback; absent if none is. */
             problem?: string;
@@ -4296,7 +4296,7 @@ export interface components {
             /**
              * @description Which exchange resolves an alert: one that is COMPLETED and started after the failed one had ended (had
              *     started, if the source does not provide the end), of the same environment, application and route, with the
-             *     same correlation id or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
+             *     same correlation ID or the same value of `attribute`. Absent means that no exchange does. Not for rules whose
              *     `filter.statuses` contains COMPLETED.
              * @enum {string}
              */
@@ -4581,7 +4581,7 @@ export interface components {
         SlackAppDefinition: {
             /** @description The app's Bot User OAuth Token, `xoxb-…`. */
             botToken: string;
-            /** @description The id of the channel, such as C0123456789, or its name with a leading #. */
+            /** @description The ID of the channel, such as C0123456789, or its name with a leading #. */
             channel: string;
             /**
              * @description The app's Signing Secret. With it, messages have buttons; the interactivity request URL of the app must then be `/slack/interactions/{webhook id}` below the public URL of this server.
@@ -4598,7 +4598,7 @@ export interface components {
         SlackAppEdit: {
             /** @description If left out, the current one stays. */
             botToken?: string;
-            /** @description The id of the channel, such as C0123456789, or its name with a leading #. */
+            /** @description The ID of the channel, such as C0123456789, or its name with a leading #. */
             channel: string;
             /** @description If left out, the current one stays; if empty, messages have no buttons. */
             signingSecret?: string;
@@ -4670,7 +4670,7 @@ export interface components {
             /** @description Replicas that were alive. */
             replicas?: number;
         };
-        /** @description Somebody whom an alert is for. */
+        /** @description Someone whom an alert is for. */
         Target: {
             /** @enum {string} */
             kind: "user" | "team" | "role";
@@ -4872,7 +4872,7 @@ export interface components {
             owner: string;
             /** @description The query of the inbox's URL, such as `state=acknowledged&app=orders`; empty for the inbox without filters. */
             search: string;
-            /** @description Whether everybody sees it. */
+            /** @description Whether everyone sees it. */
             shared: boolean;
             /** Format: date-time */
             updatedAt: string;
@@ -4893,7 +4893,7 @@ export interface components {
             createdAt: string;
             /** @description How many notifications may wait before they are combined into digests; 0 means never. */
             digestAbove: number;
-            /** @description Why Tocsin switched the webhook off. */
+            /** @description Why Tocsin disabled the webhook. */
             disabledReason?: string;
             enabled: boolean;
             /** @description The maximum age of an event; messages about older events are discarded. */
@@ -5104,7 +5104,7 @@ export interface components {
         WebhookHealth: {
             /** @description Attempts in a row to which the receiver did not respond. */
             consecutiveFailures: number;
-            /** @description For `off`: why Tocsin switched the webhook off; absent if a person disabled it. */
+            /** @description For `off`: why Tocsin disabled the webhook; absent if a person disabled it. */
             disabledReason?: string;
             /** @description Why the last attempt without a response failed. It stays when the receiver responds again, and an edit clears it. */
             lastError?: string;
@@ -5141,7 +5141,7 @@ export interface components {
             inputs: {
                 [key: string]: string;
             };
-            /** @description The name of the receiver; its id if the server no longer has the receiver. */
+            /** @description The name of the receiver; its ID if the server no longer has the receiver. */
             name: string;
             /** @description The names of the secret inputs that have a value. */
             secretInputs: string[];
@@ -5164,7 +5164,7 @@ export interface components {
             percentile?: number;
             /**
              * Format: double
-             * @description The percentage in the short window.
+             * @description The ratio in the short window.
              */
             shortValue?: number;
             shortWindowSeconds?: number;
@@ -5175,7 +5175,7 @@ export interface components {
             threshold: number;
             /**
              * Format: double
-             * @description A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
+             * @description The ratio in percent for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
              */
             value?: number;
             /**
@@ -5223,7 +5223,7 @@ export interface components {
          *     repeated, the exchange must have all of them.
          */
         OnlyAttribute: string[];
-        /** @description Only alerts about exchanges with this correlation id. */
+        /** @description Only alerts about exchanges with this correlation ID. */
         OnlyCorrelation: string;
         /** @description Only alerts about exchanges of these environments. */
         OnlyEnvironment: string[];
@@ -5232,7 +5232,7 @@ export interface components {
          *     itself are left out.
          */
         OnlyExchanges: boolean;
-        /** @description Only alerts about the exchange with this id. */
+        /** @description Only alerts about the exchange with this ID. */
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this time. */
         OnlyFrom: string;
@@ -5287,13 +5287,13 @@ export interface operations {
                  *     repeated, the exchange must have all of them.
                  */
                 attribute?: components["parameters"]["OnlyAttribute"];
-                /** @description Only alerts about exchanges with this correlation id. */
+                /** @description Only alerts about exchanges with this correlation ID. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Only alerts about exchanges of these environments. */
                 environment?: components["parameters"]["OnlyEnvironment"];
-                /** @description Only alerts about the exchange with this id. */
+                /** @description Only alerts about the exchange with this ID. */
                 executionId?: components["parameters"]["OnlyExecution"];
                 /** @description Only alerts that fired at or after this time. */
                 from?: components["parameters"]["OnlyFrom"];
@@ -5601,7 +5601,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["SelectAlerts"];
         responses: {
-            /** @description What was done, and the id with which it can be undone. */
+            /** @description What was done, and the ID with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5670,7 +5670,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, and the id with which it can be undone. */
+            /** @description What was done, and the ID with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5737,11 +5737,11 @@ export interface operations {
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /**
                  * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed in the same way, by error type and
-                 *     message without digits, ids and quotations. `issue`: alerts with the same signature, application and route,
+                 *     message without digits, IDs and quotations. `issue`: alerts with the same signature, application and route,
                  *     the most severe first. An alert that is not about one exchange then forms a separate group.
                  */
                 by: "rule" | "signature" | "issue";
-                /** @description Only alerts about exchanges with this correlation id. */
+                /** @description Only alerts about exchanges with this correlation ID. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
@@ -5749,7 +5749,7 @@ export interface operations {
                 deliveries?: boolean;
                 /** @description Only alerts about exchanges of these environments. */
                 environment?: components["parameters"]["OnlyEnvironment"];
-                /** @description Only alerts about the exchange with this id. */
+                /** @description Only alerts about the exchange with this ID. */
                 executionId?: components["parameters"]["OnlyExecution"];
                 /** @description Only alerts that fired at or after this time. */
                 from?: components["parameters"]["OnlyFrom"];
@@ -5935,7 +5935,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["SelectAlerts"];
         responses: {
-            /** @description What was done, and the id with which it can be undone. */
+            /** @description What was done, and the ID with which it can be undone. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6007,7 +6007,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the last event seen. */
+                /** @description The ID of the last event seen. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -6075,7 +6075,7 @@ export interface operations {
                 /** @description How many hours to look back. */
                 hours?: components["parameters"]["Hours"];
                 /**
-                 * @description When it started, to the nanosecond. Without it, the newest exchange with this id is explained: one that has
+                 * @description When it started, to the nanosecond. Without it, the newest exchange with this ID is explained: one that has
                  *     an alert, otherwise one that started within `hours`.
                  */
                 startTime?: string;
@@ -6186,7 +6186,7 @@ export interface operations {
                 /** @description Leaves out members of digests, so that each entry is one message. */
                 onlyMessages?: boolean;
                 /**
-                 * @description Text in the title of the alert, ignoring case; or the exact id of its exchange or of the notification. A
+                 * @description Text in the title of the alert, ignoring case; or the exact ID of its exchange or of the notification. A
                  *     page searches 20,000 notifications and may contain few or none of them although there are more; see
                  *     `searchedTo`.
                  */

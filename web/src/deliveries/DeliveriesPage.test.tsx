@@ -157,12 +157,12 @@ describe("deliveries", () => {
   test("say why one is not sent again", async () => {
     server.use(
       http.post(api("/notifications/:id/retry"), () =>
-        problem(409, { code: "conflict", detail: "The webhook is switched off." }),
+        problem(409, { code: "conflict", detail: "The webhook is disabled." }),
       ),
     );
     const { user } = open(`/deliveries/${id(1)}`);
     await user.click(await screen.findByRole("button", { name: "Retry" }));
-    expect(await screen.findByText("The message was not sent again. The webhook is switched off.")).toBeVisible();
+    expect(await screen.findByText("The message was not sent again. The webhook is disabled.")).toBeVisible();
   });
 
   test("are sent again by filter, and the number is shown first", async () => {

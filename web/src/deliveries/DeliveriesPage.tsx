@@ -197,7 +197,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
         </Button>
       )}
       <SearchField
-        label="Search titles and ids"
+        label="Search titles and IDs"
         value={search.q ?? ""}
         onChange={(q) => change({ q })}
         inputRef={searchRef}

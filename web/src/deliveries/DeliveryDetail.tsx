@@ -221,9 +221,9 @@ function Body({ notification }: { notification: Notification }) {
             <ExactTime at={notification.settledAt} />
           </Field>
         )}
-        <Field name="Message id">
+        <Field name="Message ID">
           <span className="mono">{id}</span>
-          <CopyButton text={id} what="the message id" />
+          <CopyButton text={id} what="the message ID" />
         </Field>
       </Fields>
 

@@ -32,7 +32,7 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
   return (
     <ConfirmDialog
       title="Retry all matching messages?"
-      action={count === 0 ? "Nothing to retry" : `Send ${some} again`}
+      action={count === 0 ? "Nothing to send again" : `Send ${some} again`}
       busy={retry.isPending || !count}
       error={retry.error ?? counted.error}
       onConfirm={() => retry.mutate()}

@@ -15,7 +15,7 @@ const reasons: Record<string, string> = {
   SOURCE_FAILING: "Source cannot be read",
   SOURCE_RECOVERED: "Source can be read again",
   WEBHOOK_OFF: "Webhook disabled",
-  WEBHOOK_FAILING: "Webhook does not answer",
+  WEBHOOK_FAILING: "Webhook is not responding",
   UNDELIVERED: "Message not delivered",
 } satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
 

@@ -102,7 +102,7 @@ test("a number too large to count is shown roughly", () => {
 
 test("without an answer only the connection is known", () => {
   expect(texts("connecting", undefined, true)).toEqual(["quiet: Connecting…"]);
-  expect(texts("live", healthy, false)).toEqual(["bad: Tocsin is not responding: showing the last known state"]);
+  expect(texts("live", healthy, false)).toEqual(["bad: Tocsin cannot be reached: showing the last known state"]);
   expect(texts("polling", healthy, true)[0]).toBe("warn: Not live: refreshed every 20 s");
   expect(announcement(facts("polling", healthy, true))).toBe("Not live.");
   expect(texts("polling", healthy, false)).toEqual(["bad: Offline: showing the last known state"]);

@@ -114,7 +114,7 @@ export function undelivered({ failed, exhausted }: FailedCounts = { failed: 0, e
 
 function freshness(connection: Connection, reachable: boolean): Fact {
   if (!reachable) {
-    const what = connection === "live" ? "Tocsin is not responding" : "Offline";
+    const what = connection === "live" ? "Tocsin cannot be reached" : "Offline";
     return { key: "connection", text: `${what}: showing the last known state`, tone: "bad", said: `${what}.` };
   }
   switch (connection) {

@@ -20,6 +20,6 @@ test("what hangs does not answer, although no call has failed", async () => {
   bound.abort(new DOMException("The operation timed out.", "TimeoutError"));
   await vi.waitFor(() => expect(isAway(watching.getCurrentResult().error)).toBe(true));
   const { data, isError } = watching.getCurrentResult();
-  expect(facts("live", data, !isError)[0]?.text).toMatch(/^Tocsin is not responding: /);
+  expect(facts("live", data, !isError)[0]?.text).toMatch(/^Tocsin cannot be reached: /);
   end();
 });

@@ -3,7 +3,7 @@ import { Field, Fields } from "../ui/MasterDetail";
 import { period } from "../ui/time";
 import { counted, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
-import { countWords, share, thresholdWords } from "./headline";
+import { countWords, ratio, thresholdWords } from "./headline";
 import { Section } from "./Section";
 
 /** Notes on a window alert are on its rule and group. The alert of one exchange has those of its issue, which it links to. */
@@ -43,7 +43,7 @@ export function Count({ count }: { count: WindowCount }) {
         <Field name="Window">{period(count.windowSeconds)}</Field>
         {count.shortWindowSeconds !== undefined && (
           <Field name="Short window">
-            {share(count.shortValue ?? 0, count.threshold)} within {period(count.shortWindowSeconds)}
+            {ratio(count.shortValue ?? 0, count.threshold)} within {period(count.shortWindowSeconds)}
           </Field>
         )}
       </Fields>

@@ -84,7 +84,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
           {latenessSentence(alert) && <Field name="Alert raised">{latenessSentence(alert)}</Field>}
           <Field name="Execution">
             <span className="mono">{exchange.executionId}</span>
-            <CopyButton text={exchange.executionId} what="the execution id" />
+            <CopyButton text={exchange.executionId} what="the execution ID" />
             <br />
             <Link
               className={styles.same}
@@ -97,7 +97,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
           {exchange.correlationId && (
             <Field name="Correlation">
               <span className="mono">{exchange.correlationId}</span>
-              <CopyButton text={exchange.correlationId} what="the correlation id" />
+              <CopyButton text={exchange.correlationId} what="the correlation ID" />
               <br />
               <Link
                 className={styles.same}

@@ -100,7 +100,7 @@ test("an issue that is gone says so, and so does an address that names none", as
   expect(await screen.findByRole("alert")).toBeVisible();
   unmount();
   open("/issue?app=orders");
-  expect(await screen.findByText("This address does not identify an issue")).toBeVisible();
+  expect(await screen.findByText("This URL does not identify an issue")).toBeVisible();
 });
 
 test("notes are written, kept until they are stored, and deleted by their authors", async () => {

@@ -32,7 +32,7 @@ export function IssuePage() {
   if (!key) {
     return (
       <Page title="Issue" scrolls>
-        <Empty icon={IconUnknown} title="This address does not identify an issue">
+        <Empty icon={IconUnknown} title="This URL does not identify an issue">
           <p>
             <Link to="/inbox">Go to the inbox</Link>
           </p>

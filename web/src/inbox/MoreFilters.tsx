@@ -9,7 +9,7 @@ import { FormDialog } from "../ui/FormDialog";
 import form from "../ui/form.module.css";
 import { InstantInput } from "../ui/InstantInput";
 import { Select } from "../ui/Select";
-import { isAttribute, spans } from "./filter";
+import { isAttribute, spans, twoValues } from "./filter";
 
 interface Props {
   filter: AlertFilter;
@@ -29,8 +29,16 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
   const change = (part: Partial<AlertFilter>) => setDraft((before) => ({ ...before, ...part }));
   const submit = () => {
     const wrong = draft.attribute.find((text) => !isAttribute(text));
-    if (wrong !== undefined) return setProblem(`Write “${wrong}” as key=value, such as region=eu.`);
-    if (draft.from && draft.to && draft.to < draft.from) return setProblem("“To” must be later than “From”.");
+    if (wrong !== undefined) {
+      return setProblem(`“${wrong}” must be a key, an equals sign and a value, such as region=eu.`);
+    }
+    const twice = twoValues(draft.attribute);
+    if (twice !== undefined) {
+      return setProblem(`Attributes must not have two values for “${twice}”, because no alert could match.`);
+    }
+    if (draft.from && draft.to && draft.to < draft.from) {
+      return setProblem("“To” must not be before “From”, because no alert could match.");
+    }
     onChange({ ...draft, hours: draft.from || draft.to ? 0 : draft.hours });
     onClose();
   };
@@ -80,14 +88,14 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
       />
       <div className={form.two}>
         <TextInput
-          label="Execution id"
+          label="Execution ID"
           autoComplete="off"
           spellCheck={false}
           value={draft.executionId}
           onChange={(event) => change({ executionId: event.currentTarget.value.trim() })}
         />
         <TextInput
-          label="Correlation id"
+          label="Correlation ID"
           autoComplete="off"
           spellCheck={false}
           value={draft.correlationId}

@@ -138,7 +138,7 @@ function endWords(notification: Notification): ReactNode {
         </>
       );
     default:
-      return "The receiver rejected the message permanently.";
+      return "The receiver refused the message permanently.";
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseAddress, writeAddress } from "../ui/address";
-import { isNarrowed, parseSearch, toFilter, toFold, toSearch, wide } from "./filter";
+import { isNarrowed, parseSearch, toFilter, toFold, toSearch, twoValues, wide } from "./filter";
 
 const read = (address: string) => toFilter(parseSearch(parseAddress(address)));
 
@@ -70,4 +70,11 @@ test("a text that is too long for the API is cut", () => {
 test("the state alone does not narrow", () => {
   expect(isNarrowed(read("?state=resolved"))).toBe(false);
   expect(isNarrowed(read("?q=x"))).toBe(true);
+});
+
+test("two values of one attribute exclude each other", () => {
+  expect(twoValues([])).toBeUndefined();
+  expect(twoValues(["region=eu", "team=a", "region=eu"])).toBeUndefined();
+  expect(twoValues(["region=eu", "team=a", "region=us"])).toBe("region");
+  expect(twoValues(["a=b=c", "a=b"])).toBe("a");
 });

@@ -112,6 +112,15 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
 /** Whether a text is an attribute in the API's form: a key, an equals sign and a value. */
 export const isAttribute = (text: string): boolean => text.indexOf("=") > 0;
 
+/** The first key that attributes name with two values, which no alert has; undefined if there is none. */
+export function twoValues(attributes: readonly string[]): string | undefined {
+  const keyOf = (text: string) => text.slice(0, text.indexOf("="));
+  const twice = attributes.find((text, at) =>
+    attributes.slice(0, at).some((before) => before !== text && keyOf(before) === keyOf(text)),
+  );
+  return twice === undefined ? undefined : keyOf(twice);
+}
+
 function instant(text: string | undefined): string | undefined {
   const at = text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(at) ? undefined : new Date(at).toISOString();

@@ -41,8 +41,8 @@ test("a count says how many of how many, and the newest error instead of its def
   expect(headline({ ...alert, title: "order-to-erp: 7 exchanges within 10 min of lunch" }).text).toMatch(/of lunch$/);
 });
 
-test("a share and a percentile say their values, and stand for their default titles", () => {
-  const share: WindowCount = {
+test("a ratio and a percentile say their values, and stand for their default titles", () => {
+  const ratio: WindowCount = {
     ...{ observed: 15, threshold: 10, windowSeconds: 600, value: 12.5, volume: 120 },
     ...{ fireMode: "RATIO_IN_WINDOW", groupBy: "ROUTE", group: "order-to-erp" },
   };
@@ -50,15 +50,17 @@ test("a share and a percentile say their values, and stand for their default tit
     ...{ observed: 9, threshold: 2000, windowSeconds: 600, value: 2412.5, volume: 120 },
     ...{ fireMode: "DURATION_IN_WINDOW", percentile: 95 },
   };
-  expect(countWords(share)).toBe("12.5 % / 10 % within 10 min");
-  expect(countWords({ ...share, value: 9.9999 })).toBe("9.9 % / 10 % within 10 min");
-  expect(countWords({ ...share, value: 57.894736 })).toBe("57.8 % / 10 % within 10 min");
-  expect(countWords({ ...share, value: 2.34567, threshold: 2.345 })).toBe("2.345 % / 2.345 % within 10 min");
-  expect(countWords({ ...share, value: 0.0214 })).toBe("0.021 % / 10 % within 10 min");
+  expect(countWords(ratio)).toBe("12.5% / 10% within 10 min");
+  expect(countWords({ ...ratio, value: 9.9999 })).toBe("9.9% / 10% within 10 min");
+  expect(countWords({ ...ratio, value: 57.894736 })).toBe("57.8% / 10% within 10 min");
+  expect(countWords({ ...ratio, value: 2.34567, threshold: 2.345 })).toBe("2.345% / 2.345% within 10 min");
+  expect(countWords({ ...ratio, value: 0.0214 })).toBe("0.021% / 10% within 10 min");
   expect(countWords(slow)).toBe("p95 2.41 s / 2 s within 10 min");
   const error = "ConnectException: ERP refused";
-  const shareTitle = "order-to-erp: 12.5 % of 120 exchanges match within 10 min";
-  expect(headline(anAlert(1, { count: share, title: shareTitle })).text).toBe(error);
+  const ratioTitle = "order-to-erp: 12.5% of 120 exchanges match within 10 min";
+  expect(headline(anAlert(1, { count: ratio, title: ratioTitle })).text).toBe(error);
+  // Alerts of earlier versions keep their titles.
+  expect(headline(anAlert(1, { count: ratio, title: ratioTitle.replace("%", " %") })).text).toBe(error);
   expect(headline(anAlert(1, { count: slow, title: "p95 is 2.412 s over 120 exchanges within 10 min" })).text).toBe(
     error,
   );
@@ -87,9 +89,9 @@ test("a count of which no exchange is known says its message", () => {
   const { exchange: _, ...alert } = anAlert(1, {
     count: { observed: 1, threshold: 1, windowSeconds: 45 },
     title: "1 exchange within 45 s",
-    message: "At least 1 match.",
+    message: "The threshold of 1 within 45 s was reached.",
   });
-  expect(headline(alert)).toEqual({ lead: "1 / 1 within 45 s", text: "At least 1 match." });
+  expect(headline(alert)).toEqual({ lead: "1 / 1 within 45 s", text: "The threshold of 1 within 45 s was reached." });
   expect(place(alert)).toEqual({ first: "Failed orders", second: "" });
 });
 

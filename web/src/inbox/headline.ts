@@ -31,7 +31,7 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
   return { lead, text: error || (isSaid ? "" : firstLine(alert.message)) };
 }
 
-/** `7 / 5 within 10 min`: seven of the five that are needed. `25 % / 10 % within 10 min`, `p95 2.4 s / 2 s within 10 min`. */
+/** `7 / 5 within 10 min`: seven of the five that are needed. `25% / 10% within 10 min`, `p95 2.4 s / 2 s within 10 min`. */
 export function countWords(count: WindowCount): string {
   if (count.fireMode === "ABSENT_IN_WINDOW") {
     const { observed, threshold } = count;
@@ -45,7 +45,7 @@ export function countWords(count: WindowCount): string {
 
 /** What was measured. */
 export function valueWords({ fireMode, observed, threshold, value = 0, percentile }: WindowCount): string {
-  if (fireMode === "RATIO_IN_WINDOW") return share(value, threshold);
+  if (fireMode === "RATIO_IN_WINDOW") return ratio(value, threshold);
   return fireMode === "DURATION_IN_WINDOW" ? `p${percentile} ${milliseconds(value)}` : `${observed}`;
 }
 
@@ -56,17 +56,17 @@ export function thresholdWords({ fireMode, threshold }: WindowCount): string {
 }
 
 /**
- * A measured share: one decimal, or as many as its threshold has; three below 1 %. It is cut and not rounded, so that what
+ * A measured ratio: one decimal, or as many as its threshold has; three below 1%. It is cut and not rounded, so that what
  * is below the threshold looks as if it were.
  */
-export function share(value: number, threshold: number): string {
+export function ratio(value: number, threshold: number): string {
   const exact = String(threshold).split(".")[1]?.length ?? 0;
   return percent(value, value < 1 ? 3 : Math.max(1, exact));
 }
 
 function percent(value: number, decimals: number): string {
   const scale = 10 ** decimals;
-  return `${Math.floor(value * scale + 1e-6) / scale} %`;
+  return `${Math.floor(value * scale + 1e-6) / scale}%`;
 }
 
 const milliseconds = (count: number) => duration(String(Math.round(count * 1e6)));
@@ -84,7 +84,7 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
   const match =
-    /^(?:\d+ exchanges?|[nN]o exchange|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, fewer than \d+)?(, without a name to group them by)?$/.exec(
+    /^(?:\d+ exchanges?|[nN]o exchange|[\d.]+ ?% of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, fewer than \d+)?(, without a name to group them by)?$/.exec(
       rest,
     );
   return title === "" || match?.[1] === period(windowSeconds);

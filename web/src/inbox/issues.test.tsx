@@ -125,7 +125,7 @@ test("rows and header say who has acknowledged, when, and how late the alert was
   expect(
     await within(detail).findByText(/3 min after the exchange ended; the exchange became visible late/),
   ).toBeVisible();
-  await user.click(within(detail).getByRole("button", { name: "Copy the execution id" }));
+  await user.click(within(detail).getByRole("button", { name: "Copy the execution ID" }));
   expect(await navigator.clipboard.readText()).toBe(alert.exchange.executionId);
 });
 
@@ -152,12 +152,17 @@ test("filters that no menu shows are set in a dialog, kept in the address, and r
   const { user, router } = open("/inbox");
   await user.click(await screen.findByRole("button", { name: "More filters" }));
   const dialog = await screen.findByRole("dialog", { name: "Filters" });
-  await user.type(within(dialog).getByLabelText("Execution id"), "ID-7");
+  await user.type(within(dialog).getByLabelText("Execution ID"), "ID-7");
   await user.selectOptions(within(dialog).getByLabelText("Fired"), "Last 24 hours");
   await user.type(within(dialog).getByLabelText("Attributes"), "region{Enter}");
   await user.click(within(dialog).getByRole("button", { name: "Apply" }));
-  expect(await within(dialog).findByText(/Write “region” as key=value/)).toBeVisible();
-  await user.type(within(dialog).getByLabelText("Attributes"), "{Backspace}region=eu{Enter}");
+  expect(await within(dialog).findByText(/“region” must be a key, an equals sign and a value/)).toBeVisible();
+  await user.type(within(dialog).getByLabelText("Attributes"), "{Backspace}region=us{Enter}region=eu{Enter}");
+  await user.click(within(dialog).getByRole("button", { name: "Apply" }));
+  expect(
+    await within(dialog).findByText(/not have two values for “region”, because no alert could match/),
+  ).toBeVisible();
+  await user.type(within(dialog).getByLabelText("Attributes"), "{Backspace}{Backspace}region=eu{Enter}");
   await user.click(within(dialog).getByRole("button", { name: "Apply" }));
   await waitFor(() =>
     expect(router.state.location.search).toEqual({ execution: "ID-7", within: "24h", attr: "region=eu" }),

@@ -153,7 +153,7 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
     case "THROTTLED":
       return { word: "Throttled", explanation: "The receiver asked for a pause." };
     case "REFUSED":
-      return { word: "Rejected", explanation: "The receiver rejected this message permanently." };
+      return { word: "Refused", explanation: "The receiver refused this message permanently." };
     case "GONE":
       return { word: "Gone", explanation: "The receiver no longer exists. The webhook was disabled." };
     case "UNDER_WAY":

@@ -7,8 +7,9 @@ import { MatchFields } from "../silences/MatchFields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import { useFocusAtFirst } from "../ui/useFocusAtFirst";
+import { wrongSteps } from "./policy";
 import styles from "./routing.module.css";
-import { Steps, wrongSteps } from "./Steps";
+import { Steps } from "./Steps";
 
 interface Values extends MatchValues {
   name: string;
@@ -49,7 +50,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     const wrongStep = wrongSteps(escalation);
     if (wrongStep) wrong.escalation = wrongStep;
     if (name.trim() === "") wrong.name = "Must not be empty";
-    else if (taken.includes(name.trim())) wrong.name = "Another route has the same name";
+    else if (taken.includes(name.trim())) wrong.name = "Another route has the same name; choose another one";
     if (Object.keys(wrong).length > 0) {
       form.setErrors(wrong);
       setRefusals(refusals + 1);

@@ -70,7 +70,7 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   await user.clear(name);
   await user.type(name, "ERP");
   await user.click(screen.getByRole("button", { name: "Apply changes" }));
-  expect(await screen.findByText("Another route has the same name")).toBeVisible();
+  expect(await screen.findByText("Another route has the same name; choose another one")).toBeVisible();
   await user.clear(name);
   await user.type(name, "Warnings");
   await user.click(screen.getByRole("checkbox", { name: "Warning" }));
@@ -184,7 +184,7 @@ test("the focus goes on with what is edited, and to what comes next", async () =
   await user.keyboard("2");
   await user.click(button("Add step"));
   await user.click(button("Apply changes"));
-  expect(screen.getByText("Step 1 notifies nobody. Choose a webhook or a team.")).toHaveFocus();
+  expect(screen.getByText("Step 1, Notify: Must name at least one webhook or team")).toHaveFocus();
   await user.click(button("Cancel"));
   expect(button("Edit Rest")).toHaveFocus();
 
@@ -251,7 +251,7 @@ test("a route escalates to webhooks and teams", async () => {
   await user.click(await screen.findByRole("button", { name: "Edit ERP" }));
   await user.click(screen.getByRole("button", { name: "Add step" }));
   await user.click(screen.getByRole("button", { name: "Apply changes" }));
-  expect(await screen.findByText("Step 1 notifies nobody. Choose a webhook or a team.")).toBeVisible();
+  expect(await screen.findByText("Step 1, Notify: Must name at least one webhook or team")).toBeVisible();
 
   const step = within(screen.getByRole("group", { name: "Step 1" }));
   await user.click(step.getByLabelText("Notify", { selector: "input" }));

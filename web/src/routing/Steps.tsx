@@ -89,17 +89,6 @@ function ofChosen(afterMinutes: number, chosen: readonly string[]): EscalationSt
   return { afterMinutes, webhookIds: of("webhook"), teams: of("team") };
 }
 
-/** The errors of steps, in words; undefined if there are none. */
-export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
-  const before = (at: number) => steps[at - 1]?.afterMinutes ?? 0;
-  for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
-    if (afterMinutes < 1) return `Step ${at + 1} needs a time of at least 1 min.`;
-    if (afterMinutes <= before(at)) return `Step ${at + 1} must come later than the previous step.`;
-    if (webhookIds.length + teams.length === 0) return `Step ${at + 1} notifies nobody. Choose a webhook or a team.`;
-  }
-  return undefined;
-}
-
 interface SaidProps {
   steps: readonly EscalationStep[];
   webhooks: readonly Webhook[];

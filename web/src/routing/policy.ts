@@ -42,6 +42,21 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
   return rest.toSpliced(to, 0, ...list.slice(from, from + 1));
 }
 
+/** The first error of steps, in the API's words; undefined if there is none. */
+export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
+  for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
+    const after = `Step ${at + 1}, After: Must be`;
+    if (afterMinutes < 1) return `${after} at least 1`;
+    if (afterMinutes > 10_080) return `${after} at most 10080`;
+    if (afterMinutes <= (steps[at - 1]?.afterMinutes ?? 0))
+      return `${after} more than the minutes of the previous step`;
+    if (webhookIds.length + teams.length === 0) {
+      return `Step ${at + 1}, Notify: Must name at least one webhook or team`;
+    }
+  }
+  return undefined;
+}
+
 /** Whether a match has no condition: every alert takes the route. */
 export const matchesAll = (match: AlertMatch) => Object.keys(match).length === 0 || isEmpty(match);
 

@@ -60,7 +60,7 @@ test("a missing exchange is reported, and another one can be entered", async () 
   const { user } = open("/rules");
   await user.click(await screen.findByRole("link", { name: "Explain an exchange" }));
   await waitFor(() => expect(document.title).toBe("Explain · Tocsin"));
-  await user.type(await screen.findByLabelText("Execution id"), "a/b c{Enter}");
+  await user.type(await screen.findByLabelText("Execution ID"), "a/b c{Enter}");
   expect(await screen.findByRole("alert")).toBeVisible();
   await waitFor(() => expect(asked).toEqual([["a/b c", null]]));
   // It may be older.
@@ -68,7 +68,7 @@ test("a missing exchange is reported, and another one can be entered", async () 
   await user.click(screen.getByRole("button", { name: "Explain" }));
   await waitFor(() => expect(asked[1]).toEqual(["a/b c", "168"]));
   expect(screen.getByLabelText("Started in the")).toHaveDisplayValue("last 7 d");
-  expect(screen.getByLabelText("Execution id")).toHaveValue("a/b c");
+  expect(screen.getByLabelText("Execution ID")).toHaveValue("a/b c");
 });
 
 test("an exchange without an environment is named without one", async () => {

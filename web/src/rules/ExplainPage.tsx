@@ -61,7 +61,7 @@ function Ask({ executionId, hours }: { executionId: string; hours: number }) {
   return (
     <form className={styles.ask} onSubmit={ask}>
       <TextInput
-        label="Execution id"
+        label="Execution ID"
         description="Why each rule raised an alert about this exchange, or did not."
         spellCheck={false}
         value={typed}

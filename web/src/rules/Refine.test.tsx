@@ -61,7 +61,7 @@ test("labels, team and note are written in the editor, and shown on its alerts",
   await user.type(screen.getByLabelText("Runbook"), "wiki.example");
   await user.type(screen.getByLabelText("Labels", { selector: "input" }), "service=desk{Enter}");
   await user.type(screen.getByLabelText("Note"), "Ask ERP first.");
-  expect(screen.getByLabelText("Runbook")).toHaveAccessibleDescription(/Must be an address/);
+  expect(screen.getByLabelText("Runbook")).toHaveAccessibleDescription(/Must be a URL/);
   await user.clear(screen.getByLabelText("Runbook"));
   await user.type(screen.getByLabelText("Runbook"), "https://wiki.example/orders");
   await user.click(screen.getByRole("button", { name: "Save rule" }));

@@ -106,6 +106,9 @@ test("another range needs another preview, and a refusal is shown", async () => 
   const { user } = open(address);
   const replay = await section();
   fireEvent.change(await replay.findByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-20T00:00" } });
+  expect(replay.getByText("Must be after the start")).toBeVisible();
+  expect(replay.getByRole("button", { name: "Preview replay" })).toBeDisabled();
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
   await user.click(replay.getByRole("button", { name: "Preview replay" }));
   await waitFor(() => expect(replay.getByRole("button", { name: "Start replay" })).toBeEnabled());

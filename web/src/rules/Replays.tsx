@@ -59,7 +59,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   const asked = JSON.stringify([rule.version, range]);
   const preview = useMutation({
     mutationFn: async () => {
-      if (!range) throw new Error("Enter a start and a later end.");
+      if (!range) throw new Error("a preview needs a range");
       return { asked, answer: await previewReplay(rule.id, range) };
     },
   });
@@ -89,7 +89,13 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
       </p>
       <div className={form.two}>
         <InstantInput label="Started at or after" value={from} onChange={setFrom} />
-        <InstantInput label="Started before" description="Not in the future." value={to} onChange={setTo} />
+        <InstantInput
+          label="Started before"
+          description="Not in the future."
+          value={to}
+          error={from && to && !range && "Must be after the start"}
+          onChange={setTo}
+        />
       </div>
       <div className={styles.messages}>
         <span>Messages</span>

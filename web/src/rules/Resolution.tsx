@@ -8,7 +8,7 @@ import { useAttributeKeys } from "./useAttributeKeys";
 
 const kinds: { value: Values["evidence"]; label: string }[] = [
   { value: "", label: "No exchange" },
-  { value: "CORRELATION_ID", label: "Same route and correlation id" },
+  { value: "CORRELATION_ID", label: "Same route and correlation ID" },
   { value: "ATTRIBUTE", label: "Same route and attribute" },
 ];
 

@@ -147,7 +147,7 @@ test("a count for each value of an attribute names the attribute", async () => {
   expect(sent[1]).not.toHaveProperty("groupByAttribute");
 });
 
-test("a share and a percentile are sent with their own numbers", async () => {
+test("a ratio and a percentile are sent with their own numbers", async () => {
   const sent: unknown[] = [];
   server.use(
     http.post(api("/rules"), async ({ request }) => {
@@ -157,13 +157,13 @@ test("a share and a percentile are sent with their own numbers", async () => {
   );
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
-  await user.click(screen.getByRole("radio", { name: "A share of exchanges" }));
-  await user.clear(screen.getByLabelText("Share"));
-  await user.type(screen.getByLabelText("Share"), "12.5");
+  await user.click(screen.getByRole("radio", { name: "A ratio of exchanges" }));
+  await user.clear(screen.getByLabelText("Ratio"));
+  await user.type(screen.getByLabelText("Ratio"), "12.5");
   await user.clear(screen.getByLabelText("Minimum volume"));
   await user.type(screen.getByLabelText("Minimum volume"), "50");
   expect(
-    screen.getByText(/^Whenever at least 12.5 % of exchanges fail within 10 min with at least 50 exchanges/),
+    screen.getByText(/^Whenever at least 12.5% of exchanges fail within 10 min with at least 50 exchanges/),
   ).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));

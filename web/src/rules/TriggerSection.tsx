@@ -124,7 +124,7 @@ function Measure({ editor }: { editor: Editor }) {
       return (
         <>
           <Amount
-            label="Share"
+            label="Ratio"
             description="Of all exchanges in the scope, how many must match the filter."
             units={[{ size: 1, word: "%" }]}
             decimals={3}
@@ -203,7 +203,7 @@ function Counting({ editor }: { editor: Editor }) {
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
           <Amount
             label="Short window"
-            description="The share must be reached in this window as well, so that the alert fires only while the problem persists; 0 means no short window."
+            description="The ratio must be reached in this window as well, so that the alert fires only while the problem persists; 0 means no short window."
             units={[second, minute, hour]}
             {...amount(editor, "shortWindowSeconds")}
           />
@@ -242,7 +242,7 @@ function Counting({ editor }: { editor: Editor }) {
         <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
           <li>
-            The share is calculated from all exchanges in the scope, completed and failed, regardless of the filter.
+            The ratio is calculated from all exchanges in the scope, completed and failed, regardless of the filter.
           </li>
         )}
         {absent && (

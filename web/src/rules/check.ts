@@ -77,7 +77,7 @@ function about(report: Report, rule: Partial<RuleDefinition>): void {
   }
   text(report, "owner", rule.owner, 200);
   if (atMost(report, "runbookUrl", runbookUrl, 2000) && runbookUrl && !address.test(runbookUrl)) {
-    report("runbookUrl", "address", "Must be an address such as https://wiki.example/orders");
+    report("runbookUrl", "address", "Must be a URL such as https://wiki.example/orders");
   }
   text(report, "note", rule.note, 4000);
 }

@@ -14,7 +14,7 @@ export const notApplicable = {
   lookBack: "Counting rules look at their whole window each time — leave it out",
   threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out",
   absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
-  ratio: "Only RATIO_IN_WINDOW compares a share — leave it out",
+  ratio: "Only RATIO_IN_WINDOW compares a ratio — leave it out",
   duration: "Only DURATION_IN_WINDOW compares a duration — leave it out",
   attribute: "Only groupBy ATTRIBUTE takes an attribute — leave it out",
   volume: "A count needs no minimum volume — leave it out",
@@ -106,7 +106,7 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     }
     if (matchesAll(rule.filter ?? {})) {
       const message =
-        "Every exchange of the scope matches, so the share would always be 100 %; choose one status, or add a condition";
+        "Every exchange of the scope matches, so the ratio would always be 100%; choose one status, or add a condition";
       report("filter.statuses", "contradiction", message);
     }
     if (short !== 0 && windowSeconds >= 10 && (short < 10 || short >= windowSeconds)) {

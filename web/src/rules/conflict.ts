@@ -47,7 +47,7 @@ const fields = [
   ["filter.attributes", "Attributes", attributes],
   ["fireMode", "Alert on"],
   ["threshold", "Threshold"],
-  ["percent", "Share", (value: unknown) => (value === undefined ? "–" : `${value} %`)],
+  ["percent", "Ratio", (value: unknown) => (value === undefined ? "–" : `${value}%`)],
   ["percentile", "Percentile", (value: unknown) => (value === undefined ? "–" : `p${value}`)],
   ["durationMs", "Duration threshold", milliseconds],
   ["minVolume", "Minimum volume", (value: unknown) => (typeof value === "number" ? counted(value, "exchange") : "–")],

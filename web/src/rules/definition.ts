@@ -440,7 +440,7 @@ export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "g
     return {
       title: `${group}p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}`,
       message:
-        "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}",
+        "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest slow exchange: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}",
     };
   }
   if (fireMode === "ABSENT_IN_WINDOW") {
@@ -456,6 +456,6 @@ export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "g
   return {
     title: `${group}${counted}`,
     message:
-      "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}",
+      "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest exchange: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}",
   };
 }

@@ -71,7 +71,7 @@ test("what is stored together is shown as the fields of the page", () => {
     { label: "Labels", added: "area=logistics and tier=2" },
     { label: "Note", was: "Call Kim." },
     { label: "Owner", is: "Orders" },
-    { label: "Share", was: "5 %", is: "10 %" },
+    { label: "Ratio", was: "5%", is: "10%" },
     { label: "Resolve", is: "after 1 d" },
   ]);
 });

@@ -24,7 +24,7 @@ test.each([
   [
     { resolution: { afterSeconds: 604_800, evidence: "CORRELATION_ID" } },
     ["#ops"],
-    "Whenever an exchange fails, notify #ops once; the alert resolves after 7 d, or when a later exchange with the same correlation id completes.",
+    "Whenever an exchange fails, notify #ops once; the alert resolves after 7 d, or when a later exchange with the same correlation ID completes.",
   ],
   [
     { resolution: { evidence: "ATTRIBUTE", attribute: "orderId" }, notifyOnResolve: true },
@@ -79,7 +79,7 @@ test.each([
       groupBy: "ROUTE",
     },
     ["#ops"],
-    "Whenever at least 12.5 % of exchanges of orders fail within 1 h and within the last 5 min with at least 20 exchanges on one route, notify #ops.",
+    "Whenever at least 12.5% of exchanges of orders fail within 1 h and within the last 5 min with at least 20 exchanges on one route, notify #ops.",
   ],
   [
     {
@@ -134,7 +134,7 @@ test.each([
   [
     { fireMode: "RATIO_IN_WINDOW" },
     [],
-    "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",
+    "Whenever some percent of exchanges fail within some time, show it in the inbox and send no message.",
   ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, notify x."],
   [

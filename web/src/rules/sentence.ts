@@ -68,7 +68,7 @@ function compared(rule: Readable): string[] {
   const { fireMode, threshold = 0, percent = 0, percentile = 95, durationMs = 0 } = rule;
   if (fireMode === "RATIO_IN_WINDOW") {
     return [
-      percent > 0 ? `at least ${percent} % of exchanges` : "some share of exchanges",
+      percent > 0 ? `at least ${percent}% of exchanges` : "some percent of exchanges",
       ...place(rule),
       event(rule, true),
     ];
@@ -119,7 +119,7 @@ export function resolutionWords({
   attribute,
 }: NonNullable<RuleDefinition["resolution"]>): string {
   const time = afterSeconds % 86_400 === 0 ? `${afterSeconds / 86_400} d` : period(afterSeconds);
-  const what = evidence === "ATTRIBUTE" ? attribute || "attribute" : "correlation id";
+  const what = evidence === "ATTRIBUTE" ? attribute || "attribute" : "correlation ID";
   const key = evidence === "ATTRIBUTE" ? `of the same route with the same ${what}` : `with the same ${what}`;
   return [afterSeconds > 0 ? `after ${time}` : "", evidence ? `when a later exchange ${key} completes` : ""]
     .filter(Boolean)

@@ -38,7 +38,7 @@ export const starters: readonly Starter[] = [
   },
   {
     name: "Error ratio",
-    explains: "One alert while at least 10 % of a route's exchanges fail, if there are at least 20 in 10 minutes.",
+    explains: "One alert while at least 10% of a route's exchanges fail, if there are at least 20 in 10 minutes.",
     values: {
       ...initialValues,
       name: "Error ratio",
@@ -52,7 +52,7 @@ export const starters: readonly Starter[] = [
   {
     name: "Slow routes",
     explains:
-      "One alert while 5 % of a route's exchanges take 2 seconds or more, if there are at least 20 in 10 minutes.",
+      "One alert while 5% of a route's exchanges take 2 seconds or more, if there are at least 20 in 10 minutes.",
     values: {
       ...initialValues,
       name: "Slow routes",

@@ -5,7 +5,7 @@ import { useToast } from "./toast";
 
 const shownMs = 2_000;
 
-/** Copies a text, and confirms it. `what` names the text: "Copy the execution id". */
+/** Copies a text, and confirms it. `what` names the text: "Copy the execution ID". */
 export function CopyButton({ text, what }: { text: string; what: string }) {
   const [done, setDone] = useState(false);
   const toast = useToast();

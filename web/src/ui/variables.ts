@@ -31,7 +31,7 @@ export const variables: readonly Variable[] = [
   { name: "exchange.errorMessage", description: "The error's message" },
   { name: "exchange.errorStack", description: "The error's stack trace" },
   { name: "exchange.stackTop", description: "The first line of the stack that is not from a framework" },
-  { name: "exchange.correlationId", description: "The id that related exchanges share" },
+  { name: "exchange.correlationId", description: "The ID that related exchanges share" },
   {
     name: "count.observed",
     description:
@@ -40,11 +40,11 @@ export const variables: readonly Variable[] = [
   {
     name: "count.value",
     description:
-      "The value that is compared with the threshold, with its unit: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
+      "The value that is compared with the threshold, with its unit: 7, 12.5%, 2.4 s; empty for an alert about one exchange",
   },
   {
     name: "count.threshold",
-    description: "The threshold, with its unit: 5, 10 %, 2 s; empty for an alert about one exchange",
+    description: "The threshold, with its unit: 5, 10%, 2 s; empty for an alert about one exchange",
   },
   {
     name: "count.volume",

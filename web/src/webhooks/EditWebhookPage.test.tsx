@@ -137,7 +137,7 @@ describe("a webhook", () => {
     expect(screen.queryByRole("dialog")).toBeNull();
   });
 
-  test("that does not answer says so, and when it is tried next", async () => {
+  test("that is not responding says so, and when it is tried next", async () => {
     open("/webhooks/w1");
     expect(await screen.findByText("Not responding")).toBeVisible();
     expect(screen.getByText(/5 failed attempts in a row/)).toHaveTextContent(
@@ -145,7 +145,7 @@ describe("a webhook", () => {
     );
   });
 
-  test("is switched off without losing the edit under way", async () => {
+  test("is disabled without losing the edit under way", async () => {
     server.use(
       http.post(api("/webhooks/:id/disable"), () => {
         webhook = { ...webhook, enabled: false, version: 4, health: { state: "off", consecutiveFailures: 0 } };
@@ -161,7 +161,7 @@ describe("a webhook", () => {
     expect(saved.map(({ match, edit }) => [match, edit.enabled])).toEqual([['"4"', false]]);
   });
 
-  test("is switched off without losing what somebody else has changed before", async () => {
+  test("is disabled without losing what somebody else has changed before", async () => {
     server.use(
       http.post(api("/webhooks/:id/disable"), () => {
         webhook = { ...webhook, enabled: false, version: 5, health: { state: "off", consecutiveFailures: 0 } };
@@ -246,7 +246,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.click(await screen.findByRole("button", { name: "Test" }));
     await user.click(screen.getByRole("button", { name: "Send test message" }));
-    expect(await screen.findByText("✗ Rejected")).toBeVisible();
+    expect(await screen.findByText("✗ Refused")).toBeVisible();
     expect(screen.getByText(/status 400 · 12.3 ms/)).toBeVisible();
     expect(screen.getByText("no such field")).toBeVisible();
   });

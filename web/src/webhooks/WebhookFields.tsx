@@ -112,7 +112,7 @@ function Bot({ form, webhook }: Props) {
     <>
       <TextInput
         label="Channel"
-        description="Its id, such as C0123456789, or its name after a #. The app must have been invited to it."
+        description="Its ID, such as C0123456789, or its name after a #. The app must have been invited to it."
         autoComplete="off"
         spellCheck={false}
         {...form.getInputProps("slack.channel")}

@@ -86,7 +86,7 @@ function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => 
       onClose={onClose}
     >
       From then on, only the new secret signs requests. A receiver that still verifies signatures with the previous
-      secret rejects every message.
+      secret refuses every message.
     </ConfirmDialog>
   );
 }

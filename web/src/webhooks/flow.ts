@@ -14,8 +14,8 @@ export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
   return { attempts, percent: attempts === 0 ? undefined : percentOf(delivered, attempts) };
 }
 
-/** A share below the whole is never shown as 100 %. */
+/** Less than the whole is never shown as 100%. */
 function percentOf(part: number, whole: number): string {
-  if (part === whole) return "100 %";
-  return `${decimal(Math.floor((part / whole) * 1000) / 10, 1)} %`;
+  if (part === whole) return "100%";
+  return `${decimal(Math.floor((part / whole) * 1000) / 10, 1)}%`;
 }
