@@ -121,11 +121,40 @@ var template = func() func(server string) (string, error) {
 				return
 			}
 			target.Path = "/" + name
-			err = postgres.Migrate(ctx, target.String(), slog.New(slog.DiscardHandler))
+			if err = postgres.Migrate(ctx, target.String(), slog.New(slog.DiscardHandler)); err != nil {
+				return
+			}
+			err = compact(ctx, target.String())
 		})
 		return name, err
 	}
 }()
+
+// compact rewrites the catalogs of a template. Migrations leave many dead rows in them, over which each session of each
+// clone passes: without them, tests of a store take 4 to 10% less of a processor. Tables stay as they are, because the
+// planner takes one that was vacuumed to be empty.
+func compact(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, `select format('vacuum full %s', oid::regclass) from pg_class
+		where relnamespace = 'pg_catalog'::regnamespace and relkind = 'r' and not relisshared`)
+	if err != nil {
+		return err
+	}
+	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
 
 func withDatabase(tb testing.TB, server, name string) string {
 	tb.Helper()

@@ -131,12 +131,13 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	w.bites(t)
 }
 
-// TestForms runs the forms that need nothing but the engines, small.
+// TestForms runs forms that need nothing but the engines, small. Of the two with a standby, the asynchronous one is the
+// harder: what holds when commits are lost also holds when none are.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	// The seed of the first strikes nothing else before the failover, which else waits until the
 	// standby has caught up: then there may be nothing left to lose.
-	for form, seed := range map[Form]uint64{AsynchronousStandby: 7, SynchronousStandby: 3, LaggingReplica: 3, Receivers: 3} {
+	for form, seed := range map[Form]uint64{AsynchronousStandby: 7, LaggingReplica: 3, Receivers: 3} {
 		t.Run(string(form), func(t *testing.T) {
 			t.Parallel()
 			w := start(t, Options{Seed: seed, Form: form, Exchanges: 1500, Length: 8 * time.Second})
