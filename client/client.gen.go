@@ -1335,7 +1335,7 @@ type AlertSelection struct {
 
 // AlertSnooze defines model for AlertSnooze.
 type AlertSnooze struct {
-	// Until In the future by Postgres's clock, at most 30 days ahead.
+	// Until In the future by Postgres's clock, at most 30 days from now.
 	Until time.Time `json:"until"`
 }
 
@@ -2315,7 +2315,7 @@ type Receiver struct {
 	// DigestAbove The default of a new webhook.
 	DigestAbove int `json:"digestAbove"`
 
-	// Docs The address of its documentation.
+	// Docs The URL of its documentation.
 	Docs *string `json:"docs,omitempty"`
 
 	// Events The events, in addition to raised alerts, that it can be notified of.
@@ -4220,7 +4220,7 @@ type WindowCount struct {
 	// Percentile For DURATION_IN_WINDOW.
 	Percentile *int `json:"percentile,omitempty"`
 
-	// ShortValue The ratio in the short window.
+	// ShortValue The ratio in the short window
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 

@@ -15,8 +15,10 @@
 //
 //  1. exchanges that are new, or changed shortly before the watermark;
 //  2. window rules, which come first after a pass that had no time for them;
-//  3. in the rest of the interval: the older look-back, the rules that are exceptions (see
-//     exception.go), and replays, which people asked for (see replay.go).
+//  3. in the rest of the interval: looks at the older look-back, the ranges that are left to
+//     evaluate there, the rules that are exceptions (see exception.go), and replays, which people
+//     asked for (see replay.go). If one of these uses up the time, the next pass begins with the
+//     one after it.
 //
 // The guarantees, and what they rest on:
 //

@@ -3,7 +3,8 @@
 // A [Backlog] is the memory of one process. It answers one question: what has changed behind the
 // cursor since it was evaluated? For each second of the last hour, and for each minute before, it
 // stores the fingerprint of what was evaluated. If the fingerprint of a bucket changes, the bucket is
-// left to evaluate until it was evaluated again.
+// left to evaluate until it was evaluated again. A bucket is such a second or minute. What began in
+// the last two minutes is recent: every pass compares it. Looks compare what is older, less often.
 //
 // A fingerprint counts as evaluated only if the scan was answered by the server that gave the
 // fingerprint, after it gave it. Then that scan saw everything that the fingerprint counts. So a

@@ -28,7 +28,7 @@ const (
 	lonelyMessage = "The threshold of {{count.threshold}} within {{count.window}} was reached."
 	brokenMessage = "The threshold of {{count.threshold}} within {{count.window}} was reached. Newest exchange: {{exchange.application}} · {{exchange.route}}: " +
 		"{{#exchange.errorType}}{{exchange.errorType}}{{/exchange.errorType}}{{^exchange.errorType}}{{exchange.status}}{{/exchange.errorType}} after {{exchange.duration}}"
-	belowMessage = "Fewer than {{count.threshold}} within {{count.window}}."
+	belowMessage = "Fewer than {{count.threshold}} match within {{count.window}}."
 
 	noGroupRatio    = rules.DefaultRatioTitle + ", without a name to group them by"
 	noGroupDuration = rules.DefaultDurationTitle + ", without a name to group them by"

@@ -79,11 +79,11 @@ func TestCountTexts(t *testing.T) {
 		"grouped":          {"", "", grouped(7, "to-erp"), failed, "to-erp: 7 exchanges within 10 min", newest + "no answer", ""},
 		"group of no name": {"", "", grouped(7, ""), failed, "7 exchanges within 10 min, without a name to group them by", newest + "no answer", ""},
 		"one":              {"", "", alerts.Count{Observed: 1, Threshold: 1, WindowSeconds: 45}, failed, "1 exchange within 45 s", "The threshold of 1 within 45 s was reached. Newest exchange: orders · to-erp: no answer", ""},
-		"one of a group":   {"", "", grouped(1, "to-erp"), failed, "to-erp: 1 exchange within 10 min", "Fewer than 5 within 10 min.", ""},
+		"one of a group":   {"", "", grouped(1, "to-erp"), failed, "to-erp: 1 exchange within 10 min", "Fewer than 5 match within 10 min.", ""},
 		"slow":             {"", "", all, slow, "7 exchanges within 1 h 30 min", longer + "COMPLETED after 12.34 s", ""},
 		"no error message": {"", "", all, noMessage, "7 exchanges within 1 h 30 min", longer + "Timeout after 1.5 s", ""},
 		"newest unknown":   {"", "", grouped(7, "to-erp"), rules.Exchange{}, "to-erp: 7 exchanges within 10 min", "The threshold of 5 within 10 min was reached.", ""},
-		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 within 10 min.", ""},
+		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 match within 10 min.", ""},
 		"own": {
 			"{{count.observed}}/{{count.threshold}} in {{count.windowSeconds}} s", "{{count.group}}, {{exchange.startTime}}{{exchange.duration}}",
 			grouped(7, "to-erp"),

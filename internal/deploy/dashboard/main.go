@@ -97,7 +97,7 @@ func rows() []row {
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
 			}, 0},
 			{"Taken over, late, catching up", "Leases of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with separate progress.", "timeseries", "none", 12, []query{
-				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "claims released"},
+				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "leases released"},
 				{"sum(increase(tocsin_fenced_total{job=~\"$job\"}[$__rate_interval]))", "writes refused"},
 				{"sum(increase(tocsin_tenants_deferred_total{job=~\"$job\"}[$__rate_interval]))", "tenants deferred"},
 				{"max(tocsin_rules_backfilling{job=~\"$job\"})", "rules catching up"},

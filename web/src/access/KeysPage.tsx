@@ -27,7 +27,7 @@ export function KeysPage() {
     >
       <p className={styles.intro}>
         URLs, headers and signing secrets of webhooks are stored encrypted. The keys are in{" "}
-        <code>TOCSIN_ENCRYPTION_KEY</code>, the active one first. This page shows only their ids, which reveal nothing.
+        <code>TOCSIN_ENCRYPTION_KEY</code>, the active one first. This page shows only their IDs, which reveal nothing.
         The counts include the secrets of all tenants.
       </p>
       {keys.isPending && !failure ? (

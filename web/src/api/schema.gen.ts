@@ -2383,7 +2383,7 @@ export interface components {
         AlertSnooze: {
             /**
              * Format: date-time
-             * @description In the future by Postgres's clock, at most 30 days ahead.
+             * @description In the future by Postgres's clock, at most 30 days from now.
              */
             until: string;
         };
@@ -3292,7 +3292,7 @@ export interface components {
             about: string;
             /** @description The default of a new webhook. */
             digestAbove: number;
-            /** @description The address of its documentation. */
+            /** @description The URL of its documentation. */
             docs?: string;
             /** @description The events, in addition to raised alerts, that it can be notified of. */
             events: components["schemas"]["WebhookEvent"][];
@@ -5164,7 +5164,7 @@ export interface components {
             percentile?: number;
             /**
              * Format: double
-             * @description The ratio in the short window.
+             * @description The ratio in the short window
              */
             shortValue?: number;
             shortWindowSeconds?: number;
@@ -5267,7 +5267,7 @@ export interface components {
     headers: {
         /** @description The version, for `If-Match`. */
         ETag: string;
-        /** @description The address of the new resource. */
+        /** @description The URL of the new resource. */
         Location: string;
         /** @description The session. */
         SetCookie: string;

@@ -98,7 +98,7 @@ function Retry({ notification }: { notification: Notification }) {
           onConfirm={() => retry.mutate()}
           onClose={() => setAsking(false)}
         >
-          The receiver has already accepted this message. It gets the message again under a new id and cannot recognise
+          The receiver has already accepted this message. It gets the message again under a new ID and cannot recognise
           the duplicate.
         </ConfirmDialog>
       )}

@@ -40,7 +40,7 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
     >
       {count === 0
         ? `No matching messages have the status ${words}.`
-        : `All matching messages with the status ${words} are sent again now, each under a new id. A receiver that has already processed one cannot recognise the duplicate.`}
+        : `All matching messages with the status ${words} are sent again now, each under a new ID. A receiver that has already processed one cannot recognise the duplicate.`}
     </ConfirmDialog>
   );
 }

@@ -6,7 +6,7 @@ test.each([
   [{ reason: "FIRED" }, "Alert"],
   [{ reason: "REMINDER", digestId: "d" }, "Reminder, in a digest"],
   [{ reason: "DIGEST", digestSize: 1234 }, "Digest of 1,234"],
-  [{ reason: "WEBHOOK_OFF" }, "Webhook disabled"],
+  [{ reason: "WEBHOOK_OFF" }, "Webhook is disabled"],
   [{ reason: "SOMETHING_ELSE" }, "SOMETHING_ELSE"],
 ])("%j tells: %s", (notification, want) => {
   expect(subject(notification as Notification)).toBe(want);

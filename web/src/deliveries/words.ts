@@ -14,7 +14,7 @@ const reasons: Record<string, string> = {
   RULE_RECOVERED: "Rule can be evaluated again",
   SOURCE_FAILING: "Source cannot be read",
   SOURCE_RECOVERED: "Source can be read again",
-  WEBHOOK_OFF: "Webhook disabled",
+  WEBHOOK_OFF: "Webhook is disabled",
   WEBHOOK_FAILING: "Webhook is not responding",
   UNDELIVERED: "Message not delivered",
 } satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;

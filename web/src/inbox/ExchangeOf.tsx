@@ -104,7 +104,7 @@ export function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange:
                 to="/inbox"
                 search={toSearch({ ...wide(alert.state), correlationId: exchange.correlationId }, "none")}
               >
-                Alerts with this correlation id
+                Alerts with this correlation ID
               </Link>
             </Field>
           )}

@@ -28,7 +28,7 @@ function Dialog({ alert, onAct, onClose }: { alert: Alert; onAct: (action: Actio
       onClose={onClose}
       onSubmit={() => {
         if (seconds === undefined || seconds <= 0 || seconds > longest) {
-          setWrong("Must end in the future, at most 30 days from now");
+          setWrong("Must be more than 0 s and at most 30 d");
           return;
         }
         onAct({ alert, to: "RESOLVED", holdUntil: new Date(Date.now() + seconds * 1000).toISOString() });

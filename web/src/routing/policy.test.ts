@@ -87,9 +87,9 @@ test("what does not match is described in words, each once", () => {
 
 test.each([
   ["nothing", [], undefined],
-  ["a step at once", [[0, "w"]], "Step 1, After: Must be at least 1"],
+  ["a step at once", [[0, "w"]], "Step 1, After: Must be at least 1 min"],
   ["a step after a week", [[10_080, "w"]], undefined],
-  ["a step later than that", [[10_081, "w"]], "Step 1, After: Must be at most 10080"],
+  ["a step later than that", [[10_081, "w"]], "Step 1, After: Must be at most 10080 min"],
   ["steps in order", [[5, "w"], [6, "w"]], undefined], // biome-ignore format: one case in a line
   ["steps at one time", [[5, "w"], [5, "w"]], "Step 2, After: Must be more than the minutes of the previous step"], // biome-ignore format: one case in a line
   ["a step that notifies nobody", [[5, ""]], "Step 1, Notify: Must name at least one webhook or team"],

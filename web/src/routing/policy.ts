@@ -46,8 +46,8 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
 export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
   for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
     const after = `Step ${at + 1}, After: Must be`;
-    if (afterMinutes < 1) return `${after} at least 1`;
-    if (afterMinutes > 10_080) return `${after} at most 10080`;
+    if (afterMinutes < 1) return `${after} at least 1 min`;
+    if (afterMinutes > 10_080) return `${after} at most 10080 min`;
     if (afterMinutes <= (steps[at - 1]?.afterMinutes ?? 0))
       return `${after} more than the minutes of the previous step`;
     if (webhookIds.length + teams.length === 0) {
