@@ -276,7 +276,7 @@ describe("the inbox", { timeout: 1_200_000 }, () => {
     stage.world.answers.status = 400;
     await stage.fail(application, ["sync"]);
     const page = await stage.open(`/deliveries?status=failed&webhook=${webhook.id}`);
-    await page.getByRole("button", { name: /^Retry all/ }).waitFor(visible);
+    await page.getByRole("button", { name: /^Send all/ }).waitFor(visible);
     for (const width of [1024, 1280, 1440, 1600, 1920]) {
       await page.setViewportSize({ width, height: 900 });
       assert.deepEqual(await page.evaluate(covered), [], `${width} px`);
@@ -290,9 +290,9 @@ describe("the inbox", { timeout: 1_200_000 }, () => {
     await message.getByText("HTTP/1.1 400 Bad Request").waitFor(visible);
     stage.world.answers.status = 200;
     const before = stage.receivedOf(application).length;
-    await message.getByRole("button", { name: "Retry" }).click();
+    await message.getByRole("button", { name: "Send again" }).click();
     await message.getByRole("img", { name: "2 attempts: refused, delivered" }).waitFor(visible);
-    await message.getByText("Retried by").waitFor(visible);
+    await message.getByText("Sent again by").waitFor(visible);
     assert.equal(stage.receivedOf(application).length, before + 1);
   });
 });

@@ -135,7 +135,7 @@ describe("with a thumb", { timeout: 1_200_000 }, () => {
     const said = row.getByText("3 arrived late");
     await said.waitFor(visible);
     const { right, edge } = await row.evaluate((element) => {
-      const cell = [...element.querySelectorAll("td")].find((one) => one.textContent.includes("Catching up from"));
+      const cell = [...element.querySelectorAll("td")].find((one) => one.textContent.includes("Backfill from"));
       const range = document.createRange();
       range.selectNodeContents(cell);
       return {

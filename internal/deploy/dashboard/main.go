@@ -96,11 +96,11 @@ func rows() []row {
 				{"sum(increase(tocsin_sweep_failures_total{job=~\"$job\"}[$__rate_interval]))", "failed sweeps"},
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
 			}, 0},
-			{"Taken over, late, catching up", "Leases of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with separate progress.", "timeseries", "none", 12, []query{
+			{"Taken over, late, backfilling", "Leases of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with separate progress.", "timeseries", "none", 12, []query{
 				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "leases released"},
 				{"sum(increase(tocsin_fenced_total{job=~\"$job\"}[$__rate_interval]))", "writes refused"},
 				{"sum(increase(tocsin_tenants_deferred_total{job=~\"$job\"}[$__rate_interval]))", "tenants deferred"},
-				{"max(tocsin_rules_backfilling{job=~\"$job\"})", "rules catching up"},
+				{"max(tocsin_rules_backfilling{job=~\"$job\"})", "rules backfilling"},
 			}, 0},
 		}},
 	}

@@ -81,8 +81,8 @@ const offers: readonly { address: string; shown: RegExp; control: RegExp; operat
     control: /^Rotate secret$/,
     operation: "rotateWebhookSecret",
   },
-  { address: "/deliveries", shown: /#ops/, control: /^Retry all matching$/, operation: "retryNotifications" },
-  { address: `/deliveries/${id(3)}`, shown: /to #ops$/, control: /^Retry$/, operation: "retryNotification" },
+  { address: "/deliveries", shown: /#ops/, control: /^Send all matching again$/, operation: "retryNotifications" },
+  { address: `/deliveries/${id(3)}`, shown: /to #ops$/, control: /^Send again$/, operation: "retryNotification" },
   { address: "/system", shown: /Failed orders/, control: /^Compare Failed orders$/, operation: "reconcileRule" },
   {
     address: "/users",

@@ -91,7 +91,7 @@ function Headers({ fields }: { fields: readonly { name: string; value?: string; 
 export function RetryView({ at, by }: { at: string; by: string }) {
   return (
     <p className={styles.retry}>
-      Retried by <b>{by}</b>
+      Sent again by <b>{by}</b>
       <span className={styles.when}>
         <When at={at} stop />
       </span>

@@ -109,7 +109,7 @@ describe("deliveries", () => {
     await user.click(await row());
     expect(await screen.findByText("attempt 2 · HTTP 500 · 12.5 ms")).toBeVisible();
     const steps = screen.getAllByRole("listitem").map((item) => item.textContent ?? "");
-    expect(steps.at(-2)).toMatch(/Retried by Ada/);
+    expect(steps.at(-2)).toMatch(/Sent again by Ada/);
     expect(screen.getByText("POST hooks.example.com")).toBeVisible();
     expect(screen.getByText("Authorization").nextSibling).toHaveTextContent("••••••");
     expect(screen.getByText("HTTP/1.1 500 Internal Server Error")).toBeVisible();
@@ -126,7 +126,7 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries/${id(1)}`);
-    await user.click(await screen.findByRole("button", { name: "Retry" }));
+    await user.click(await screen.findByRole("button", { name: "Send again" }));
     expect(await screen.findByText("The message will be sent again.")).toBeVisible();
     expect(retried).toBe(id(1));
   });
@@ -161,7 +161,7 @@ describe("deliveries", () => {
       ),
     );
     const { user } = open(`/deliveries/${id(1)}`);
-    await user.click(await screen.findByRole("button", { name: "Retry" }));
+    await user.click(await screen.findByRole("button", { name: "Send again" }));
     expect(await screen.findByText("The message was not sent again. The webhook is disabled.")).toBeVisible();
   });
 
@@ -175,7 +175,7 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries?webhook=${id(7)}`);
-    await user.click(await screen.findByRole("button", { name: "Retry all matching" }));
+    await user.click(await screen.findByRole("button", { name: "Send all matching again" }));
     const dialog = screen.getByRole("dialog");
     await user.click(await within(dialog).findByRole("button", { name: "Send 2 messages again" }));
     expect(await screen.findByText(/2 messages will be sent again. 1 message skipped/)).toBeVisible();
@@ -196,11 +196,11 @@ describe("deliveries", () => {
     const first = open("/deliveries");
     await row();
     await waitFor(() => expect(states).toContainEqual(["FAILED", "EXHAUSTED"]));
-    expect(screen.queryByRole("button", { name: "Retry all matching" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Send all matching again" })).toBeNull();
     first.unmount();
     failed = [exhausted];
     open("/deliveries");
-    expect(await screen.findByRole("button", { name: "Retry all matching" })).toBeVisible();
+    expect(await screen.findByRole("button", { name: "Send all matching again" })).toBeVisible();
   });
 
   test("offer nothing to whom may only read", async () => {
@@ -209,7 +209,7 @@ describe("deliveries", () => {
     );
     open(`/deliveries/${id(1)}`);
     await screen.findByText("POST hooks.example.com");
-    expect(screen.queryByRole("button", { name: /again|Retry/ })).toBeNull();
+    expect(screen.queryByRole("button", { name: /again|^Send now/ })).toBeNull();
   });
 
   test("that are due say what they wait for", async () => {

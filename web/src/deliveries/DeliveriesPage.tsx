@@ -97,7 +97,7 @@ export function DeliveriesPage() {
         toSend.length > 0 && (
           <Button onClick={() => setRetrying(true)}>
             <IconRetrying size={16} aria-hidden="true" />
-            Retry all matching
+            Send all matching again
           </Button>
         )
       }

@@ -31,7 +31,7 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
   const words = status.map((one) => statusMeaning[one].word.toLowerCase()).join(" or ");
   return (
     <ConfirmDialog
-      title="Retry all matching messages?"
+      title="Send all matching messages again?"
       action={count === 0 ? "Nothing to send again" : `Send ${some} again`}
       busy={retry.isPending || !count}
       error={retry.error ?? counted.error}

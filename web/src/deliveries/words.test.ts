@@ -29,7 +29,7 @@ test("attempts are counted", () => {
 test("what is due already is not retried", () => {
   expect(retryWord({ status: "PENDING" })).toBeUndefined();
   expect(retryWord({ status: "PENDING", quietUntil: "2026-11-25T06:00:00Z" })).toBe("Send now");
-  expect(retryWord({ status: "EXHAUSTED" })).toBe("Retry");
+  expect(retryWord({ status: "EXHAUSTED" })).toBe("Send again");
 });
 
 test("retries are between the attempts, by time and not by text", () => {

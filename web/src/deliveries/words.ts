@@ -61,20 +61,18 @@ export function discardable({ status, digestId }: Pick<Notification, "status" | 
   return (status === "PENDING" || status === "RETRYING") && digestId === undefined;
 }
 
-/** The effect of a person's retry on a message; undefined if it is already due. */
+/** What a person's button does with a message; undefined if it is already due. */
 export function retryWord({ status, quietUntil }: Pick<Notification, "status" | "quietUntil">): string | undefined {
   switch (status) {
     case "FAILED":
     case "EXHAUSTED":
-      return "Retry";
     case "DISCARDED":
+    case "DELIVERED":
       return "Send again";
     case "SUPPRESSED":
       return "Send anyway";
     case "RETRYING":
-      return "Retry now";
-    case "DELIVERED":
-      return "Send again";
+      return "Send now";
     case "PENDING":
       return quietUntil === undefined ? undefined : "Send now";
   }

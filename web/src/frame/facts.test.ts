@@ -90,7 +90,7 @@ test("a look-back that is not done is shown, and is no problem", () => {
     backfillFrom: new Date(2026, 10, 21, 9, 58, 12).toISOString(),
   };
   const now = new Date(2026, 10, 21, 10, 0).toISOString();
-  expect(texts("live", { ...healthy, rules, now }, true)).toContain("quiet: 2 rules catching up from 09:58");
+  expect(texts("live", { ...healthy, rules, now }, true)).toContain("quiet: 2 rules backfilling from 09:58");
 });
 
 test("a number too large to count is shown roughly", () => {

@@ -68,7 +68,7 @@ export function facts(
   if (rules?.backfillFrom) {
     list.push({
       key: "backfilling",
-      text: `${counted(rules.backfilling, "rule")} catching up from ${minuteTime(rules.backfillFrom, Date.parse(status.now))}`,
+      text: `${counted(rules.backfilling, "rule")} backfilling from ${minuteTime(rules.backfillFrom, Date.parse(status.now))}`,
       tone: "quiet",
     });
   }

@@ -48,7 +48,7 @@ export function Health({ rule }: { rule: Rule }) {
           className={`${table.quiet} ${table.line} ${table.also}`}
           title="Exchanges that arrived late are evaluated alongside new ones, oldest first"
         >
-          Catching up from <ClockTime at={health.backfillFrom} />
+          Backfill from <ClockTime at={health.backfillFrom} />
         </span>
       )}
       {health.lateLastHour ? (

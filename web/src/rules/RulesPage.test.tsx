@@ -29,7 +29,7 @@ test("a rule that cannot be evaluated says why, and is evaluated again at a pres
   expect(await screen.findByText("Cannot be evaluated: ClickHouse cannot be reached")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Evaluate Failed orders now" }));
   expect(await screen.findByText("1 s behind")).toBeVisible();
-  expect(screen.getByText(/^Catching up from/)).toBeVisible();
+  expect(screen.getByText(/^Backfill from/)).toBeVisible();
   expect(screen.queryByText(/Not evaluated/)).toBeNull();
 });
 

@@ -186,7 +186,7 @@ function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) 
             <th scope="col">Partition</th>
             <th scope="col">Lag</th>
             <th scope="col">Evaluated through</th>
-            <th scope="col">Catching up from</th>
+            <th scope="col">Backfill from</th>
             <th scope="col">Held by</th>
           </tr>
         </thead>
@@ -207,7 +207,7 @@ function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) 
               <td data-label="Evaluated through">
                 {cursorAt ? <ClockTime at={cursorAt} stop /> : <span className={table.quiet}>–</span>}
               </td>
-              <td data-label="Catching up from">
+              <td data-label="Backfill from">
                 {backfillFrom ? <ClockTime at={backfillFrom} stop /> : <span className={table.quiet}>–</span>}
               </td>
               <td data-label="Held by">
