@@ -4220,7 +4220,7 @@ type WindowCount struct {
 	// Percentile For DURATION_IN_WINDOW.
 	Percentile *int `json:"percentile,omitempty"`
 
-	// ShortValue The ratio in the short window
+	// ShortValue The ratio in the short window, in percent.
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 

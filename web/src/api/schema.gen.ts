@@ -5164,7 +5164,7 @@ export interface components {
             percentile?: number;
             /**
              * Format: double
-             * @description The ratio in the short window
+             * @description The ratio in the short window, in percent.
              */
             shortValue?: number;
             shortWindowSeconds?: number;
