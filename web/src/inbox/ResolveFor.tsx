@@ -27,8 +27,8 @@ function Dialog({ alert, onAct, onClose }: { alert: Alert; onAct: (action: Actio
       action="Resolve"
       onClose={onClose}
       onSubmit={() => {
-        if (seconds === undefined || seconds <= 0 || seconds > longest) {
-          setWrong("Must be more than 0 s and at most 30 d");
+        if (seconds === undefined || seconds < 60 || seconds > longest) {
+          setWrong("Must be from 1 min to 30 d");
           return;
         }
         onAct({ alert, to: "RESOLVED", holdUntil: new Date(Date.now() + seconds * 1000).toISOString() });

@@ -42,7 +42,7 @@ export function moved<T>(list: readonly T[], from: number, to: number): T[] {
   return rest.toSpliced(to, 0, ...list.slice(from, from + 1));
 }
 
-/** The first error of steps, in the API's words; undefined if there is none. */
+/** The first error of steps, in the API's words but for the unit; undefined if there is none. */
 export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
   for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
     const after = `Step ${at + 1}, After: Must be`;
