@@ -10,6 +10,9 @@ import (
 // passesNeeded is how many passes, apart, prove that a window rule was evaluated between the first and the last.
 const passesNeeded = 3
 
+// passMost is how long a pass may last: what its deadline leaves it of a lease on a partition.
+const passMost = claimFor * 2 / 3
+
 // passes returns when passes committed, in order: each wrote the first messages of alerts about exchanges.
 func (t *tables) passes() []int64 {
 	exchanges := map[string]bool{}
@@ -28,12 +31,13 @@ func (t *tables) passes() []int64 {
 
 // evaluatedAbove says whether the passes prove that a rule was evaluated while a group was above the threshold for
 // certain: whatever was still invisible, and whatever else was counted. A machine that is so busy that hardly any pass
-// commits while exchanges come need not raise an alert. A pass has time for window rules at least every other time, and evaluates one
-// whose interval is over: so passes count that are an interval and a second apart.
+// commits while exchanges come need not raise an alert. Window rules come first after a pass that had no time for them, and
+// one question asks about all of them. A pass commits many times: commits count that are further apart than a pass may last,
+// by an interval and a second.
 func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64) bool {
 	const lengthNS = windowSeconds * int64(1e9)
 	armedNS := l.periods[0].began.toNS
-	apartNS := int64(l.rule.intervalSeconds+1) * 1e9
+	apartNS := passMost.Nanoseconds() + int64(l.rule.intervalSeconds+1)*1e9
 	var changes []change
 	for i := range t.exchanges {
 		e, seen := &t.exchanges[i], t.seen[i]

@@ -41,23 +41,24 @@ func TestPassesProveAnEvaluation(t *testing.T) {
 		"no pass":                         {truth: traffic(0), rule: count},
 		"one pass":                        {truth: traffic(0), rule: count, passes: []float64{8}},
 		"two passes":                      {truth: traffic(0), rule: count, passes: []float64{8, 12}},
-		"many passes":                     {truth: traffic(0), rule: count, passes: []float64{5, 5.5, 6, 7.5, 9, 9.5, 11}, want: true},
-		"three passes, an interval apart": {truth: traffic(0), rule: count, passes: []float64{5, 7.1, 9.2}, want: true},
+		"many passes":                     {truth: traffic(0), rule: count, passes: []float64{4, 4.5, 6, 8.5, 9, 9.5, 11, 12, 14}, want: true},
+		"three passes":                    {truth: traffic(0), rule: count, passes: []float64{4, 8.7, 13.4}, want: true},
+		"commits of one long pass":        {truth: traffic(0), rule: count, passes: []float64{4, 6.1, 8.2}},
 		"many commits of one pass":        {truth: traffic(0), rule: count, passes: []float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}},
 		"passes before the threshold":     {truth: traffic(0), rule: count, passes: []float64{0.1, 2.2, 2.9, 8}},
-		"passes after the exchanges":      {truth: traffic(0), rule: count, passes: []float64{15.5, 17.6, 19.7}},
-		"another group":                   {truth: traffic(0), rule: count, group: "staging", passes: []float64{5, 7.1, 9.2}},
-		"before they were visible":        {truth: traffic(6), rule: count, passes: []float64{4, 6.1, 8.2}},
-		"when they were visible":          {truth: traffic(4), rule: count, passes: []float64{8, 10.1, 12.2}, want: true},
-		"never visible":                   {truth: hidden, rule: count, passes: []float64{5, 7.1, 9.2}},
-		"before the rule was armed":       {truth: traffic(0), rule: count, armed: 12, passes: []float64{5, 7.1, 9.2}},
-		"a share":                         {truth: mixed, rule: share, passes: []float64{5, 7.1, 9.2}, want: true},
-		"a share that falls now and then": {truth: mixed, rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 55}, passes: []float64{5.5, 7.7, 9.8}},
+		"passes after the exchanges":      {truth: traffic(0), rule: count, passes: []float64{15.5, 20.2, 24.9}},
+		"another group":                   {truth: traffic(0), rule: count, group: "staging", passes: []float64{4, 8.7, 13.4}},
+		"before they were visible":        {truth: traffic(6), rule: count, passes: []float64{2, 6.7, 11.4}},
+		"when they were visible":          {truth: traffic(2), rule: count, passes: []float64{5, 9.7, 14.4}, want: true},
+		"never visible":                   {truth: hidden, rule: count, passes: []float64{4, 8.7, 13.4}},
+		"before the rule was armed":       {truth: traffic(0), rule: count, armed: 12, passes: []float64{4, 8.7, 13.4}},
+		"a share":                         {truth: mixed, rule: share, passes: []float64{4, 8.7, 13.4}, want: true},
+		"a share that falls now and then": {truth: mixed, rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 55}, passes: []float64{4.5, 9.3, 14.2}},
 		"a share of what may have been invisible": {truth: func() *truth {
 			tr := traffic(0)
 			tr.seen[8], tr.seen[6], tr.seen[4], tr.seen[2] = span{}, span{}, span{}, span{}
 			return tr
-		}(), rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 90}, passes: []float64{5, 7.1, 9.2}},
+		}(), rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 90}, passes: []float64{4, 8.7, 13.4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
