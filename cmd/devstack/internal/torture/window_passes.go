@@ -33,11 +33,11 @@ func (t *tables) passes() []int64 {
 // certain: whatever was still invisible, and whatever else was counted. A machine that is so busy that hardly any pass
 // commits while exchanges come need not raise an alert. Window rules come first after a pass that had no time for them, and
 // one question asks about all of them. A pass commits many times: commits count that are further apart than a pass may last,
-// by an interval and a second.
+// by an interval.
 func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64) bool {
 	const lengthNS = windowSeconds * int64(1e9)
 	armedNS := l.periods[0].began.toNS
-	apartNS := passMost.Nanoseconds() + int64(l.rule.intervalSeconds+1)*1e9
+	apartNS := passMost.Nanoseconds() + int64(l.rule.intervalSeconds)*1e9
 	var changes []change
 	for i := range t.exchanges {
 		e, seen := &t.exchanges[i], t.seen[i]
