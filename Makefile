@@ -216,6 +216,7 @@ icons: web/node_modules/.installed ## Draw the icons for home screens from web/p
 .PHONY: pictures
 pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
 	cd web && node browser/pictures.mjs '$(URL)'
+	go run ./internal/checks labels
 
 .PHONY: docs
 docs: docs/site/node_modules/.installed ## Build the documentation as a site, with a search, into docs/site/dist (ARGS="--base /tocsin/")

@@ -7,14 +7,15 @@
 //   - links between pages are not broken;
 //   - blocks of commands in pages are run by a test, or marked as examples;
 //   - tests and benchmarks that pages name exist;
-//   - screenshots are not much older than the web application;
+//   - screenshots show labels that the web application still has, and are not much older than it;
 //   - the README and the continuous integration run the same tests;
 //   - the chart accepts the existing settings;
 //   - what is said and tested about earlier programs fits the schema.
 //
 // Each check is a function of the files in the working tree. It returns one sentence for each
-// problem, and repairs nothing. The one exception is `checks record`: it adds new migrations to the
-// manifest, and never changes an existing entry.
+// problem, and repairs nothing. There are two exceptions. `checks record` adds new migrations to the
+// manifest, and never changes an existing entry. `checks labels` ends `make pictures`: it completes the
+// manifest of the screenshots.
 //
 // `checks tests FILE -- COMMAND…` runs commands that print what `go test -json` does, side by side. Each of them comes
 // after its own --. It ends with the list of the slowest tests, and writes to the file which failed tests deserve a second
@@ -55,9 +56,11 @@ func run(ctx context.Context, args []string) error {
 	switch strings.Join(args, " ") {
 	case "record":
 		return recordMigrations(dir)
+	case "labels":
+		return recordLabels(dir)
 	case "":
 	default:
-		return errors.New("usage: checks [record | tests FILE -- COMMAND]")
+		return errors.New("usage: checks [record | labels | tests FILE -- COMMAND]")
 	}
 
 	git := gitIn(dir)
@@ -76,6 +79,7 @@ func run(ctx context.Context, args []string) error {
 		func() ([]string, error) { return checkCommands(tree, tracked) },
 		func() ([]string, error) { return checkNamedTests(tree, tracked) },
 		func() ([]string, error) { return checkScreenshots(ctx, git, tracked) },
+		func() ([]string, error) { return checkLabels(tree, tracked) },
 		func() ([]string, error) { return checkTestCommand(tree) },
 		func() ([]string, error) { return checkChartSettings(tree) },
 		func() ([]string, error) { return checkUpdatingPage(tree) },

@@ -12,8 +12,16 @@ import (
 // screenshotsLast is how much older than the web application a screenshot may be.
 const screenshotsLast = 30 * 24 * time.Hour
 
+// takeAgain is what to do about an old screenshot.
+const takeAgain = "run make run, and make pictures URL='the link that it prints'"
+
+// screenshot reports whether a file is a screenshot of the web application.
+func screenshot(name string) bool {
+	return path.Dir(name) == "docs/pictures" && path.Ext(name) == ".webp"
+}
+
 // checkScreenshots refuses screenshots in the documentation that are much older than the last change of the web
-// application: they may show pages that look different now.
+// application: they may show pages that look different now, although all of their labels are still there.
 func checkScreenshots(ctx context.Context, git runGit, tracked []string) ([]string, error) {
 	changed, err := committedAt(ctx, git, "web/src")
 	if err != nil {
@@ -21,7 +29,7 @@ func checkScreenshots(ctx context.Context, git runGit, tracked []string) ([]stri
 	}
 	var findings []string
 	for _, name := range tracked {
-		if path.Dir(name) != "docs/pictures" || path.Ext(name) != ".webp" {
+		if !screenshot(name) {
 			continue
 		}
 		taken, err := committedAt(ctx, git, name)
@@ -29,7 +37,7 @@ func checkScreenshots(ctx context.Context, git runGit, tracked []string) ([]stri
 			return nil, err
 		}
 		if days := int(changed.Sub(taken).Hours() / 24); !taken.IsZero() && changed.Sub(taken) > screenshotsLast {
-			findings = append(findings, fmt.Sprintf("%s was taken %d days before the last change of web/src: run make run, and make pictures URL='the link that it prints'", name, days))
+			findings = append(findings, fmt.Sprintf("%s was taken %d days before the last change of web/src: %s", name, days, takeAgain))
 		}
 	}
 	return findings, nil
