@@ -169,6 +169,10 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		"no heading here":       {page: "[a](#there)\n", want: "the link #there: no such heading"},
 		"no heading there":      {page: "[a](other.md#code)\n", want: "the link other.md#code: no such heading"},
 		"behind code":           {page: "```\n# x\n```\n[a](#x)\n", want: "docs/page.md:4"},
+		"pictures":              {page: "![a](../main.go) <img alt=\"b\" src=\"other.md\">\n  <source srcset=\"../main.go\">\n`<img src=\"none.webp\">`\n"},
+		"no picture":            {page: "![a](none.svg)\n", want: "docs/page.md:1: the link none.svg"},
+		"no picture in HTML":    {page: "\n<img alt=\"a\" src=\"none.webp\">\n", want: "docs/page.md:2: the link none.webp"},
+		"no dark picture":       {page: "<source media=\"x\" srcset=\"none.webp\">\n", want: "docs/page.md:1: the link none.webp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,6 +181,42 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				"docs/page.md":  {Data: []byte(test.page)},
 				"docs/other.md": {Data: []byte("## Is `anything` missing? [A link](page.md)_1\n## Twice\n## Twice\n```\n# Code\n```\n")},
 			}, []string{"main.go", "docs/page.md"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, found, test.want)
+		})
+	}
+}
+
+func TestLinksOfTheSiteLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	const index, config = "docs/index.md", "docs/site/.vitepress/config.mts"
+	right := map[string]string{
+		index:  "---\nactions:\n    - { theme: alt, text: Guide, link: /guides/first }\nfeatures:\n  - { title: A, link: /other#here, linkText: More }\n---\n",
+		config: "nav: [\n  page('Guide', '/guides/first'),\n  { ...page(\"All\", '/decisions/') },\n  page('Project', '/contributing'), page('Start', '/'), page('Else', 'https://example.com'),\n]\n",
+	}
+	for name, test := range map[string]struct{ file, from, to, want string }{
+		"as they are":                 {file: index},
+		"a button":                    {file: index, from: "/guides/first", to: "/guides/last", want: "docs/index.md:3: the link /guides/last"},
+		"a feature":                   {file: index, from: "/other", to: "/another", want: "docs/index.md:5: the link /another#here"},
+		"a heading of a feature":      {file: index, from: "#here", to: "#there", want: "the link /other#there: no such heading"},
+		"an entry of the sidebar":     {file: config, from: "/guides/first", to: "/guides/last", want: config + ":2: the link /guides/last"},
+		"a folder":                    {file: config, from: "/decisions/", to: "/decided/", want: config + ":3: the link /decided/"},
+		"a page outside docs":         {file: config, from: "/contributing", to: "/changelog", want: config + ":4: the link /changelog"},
+		"entries in an unknown form":  {file: config, from: "page(", to: "entry(", want: config + " has no link to a page of the site"},
+		"a first page without a link": {file: index, from: "link:", to: "to:", want: "docs/index.md has no link to a page of the site"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := fstest.MapFS{"docs/guides/first.md": {}, "docs/other.md": {Data: []byte("# Here\n")}, "docs/decisions/README.md": {}, "CONTRIBUTING.md": {}}
+			for file, text := range right {
+				if file == test.file && test.from != "" {
+					text = strings.ReplaceAll(text, test.from, test.to)
+				}
+				tree[file] = &fstest.MapFile{Data: []byte(text)}
+			}
+			found, err := checkLinks(tree, []string{index, config})
 			if err != nil {
 				t.Fatal(err)
 			}

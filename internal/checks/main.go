@@ -4,7 +4,7 @@
 //   - lock files contain no address;
 //   - no text refers to places outside the repository;
 //   - texts use the usual words;
-//   - links between pages are not broken;
+//   - links and pictures of pages are not broken, nor links of the site in its sidebar and on its first page;
 //   - blocks of commands in pages are run by a test, or marked as examples;
 //   - tests and benchmarks that pages name exist;
 //   - screenshots show labels that the web application still has, and are not much older than it;
