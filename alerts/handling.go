@@ -29,7 +29,7 @@ func (s State) Reassign(from, was, to string) (bool, error) {
 	case from == was:
 		return true, nil
 	case from == "":
-		return false, fault.New(fault.Conflict, "the alert is no longer assigned to %s; it is now unassigned", was)
+		return false, fault.New(fault.Conflict, "the alert is no longer assigned to %s; it is now unassigned: try again if this should change", was)
 	}
-	return false, fault.New(fault.Conflict, "the alert is assigned to %s", from)
+	return false, fault.New(fault.Conflict, "the alert is assigned to %s; try again if this should change", from)
 }

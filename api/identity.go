@@ -83,7 +83,7 @@ func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 		return Identity{}, notIdentified(err, "The token of this screen is no longer valid: it was revoked or has expired. Open the screen with a new one")
 	}
 	if t.Role != access.Viewer {
-		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen needs a token with the role viewer; this one has the role "+string(t.Role))
+		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen needs a token with the role viewer; this one has the role "+string(t.Role)+". Create one with the role viewer")
 	}
 	return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 }
@@ -159,9 +159,18 @@ func (s *server) allow(r *http.Request, op described) (Identity, error) {
 		return Identity{}, err
 	}
 	if !who.Role.Allows(op.role) {
-		return Identity{}, echo.NewHTTPError(http.StatusForbidden, fmt.Sprintf("This needs the role %s; yours is %s", op.role, who.Role))
+		return Identity{}, who.lacks("This", op.role)
 	}
 	return who, nil
+}
+
+// lacks says that what needs a role that the caller does not have.
+func (i *Identity) lacks(what string, role access.Role) error {
+	remedy := "ask an administrator for it"
+	if i.Kind == kindToken {
+		remedy = "use a token with that role"
+	}
+	return echo.NewHTTPError(http.StatusForbidden, fmt.Sprintf("%s needs the role %s; yours is %s: %s", what, role, i.Role, remedy))
 }
 
 // acting adds the caller to from.

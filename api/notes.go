@@ -113,7 +113,7 @@ func (s *server) DeleteIssueNote(ctx context.Context, req DeleteIssueNoteRequest
 		return nil, fmt.Errorf("delete note: %w", err)
 	}
 	if author != who.Actor && !who.Role.Allows(access.Admin) {
-		return nil, echo.NewHTTPError(http.StatusForbidden, "Only the author and administrators can delete a note")
+		return nil, echo.NewHTTPError(http.StatusForbidden, "Only the author and administrators can delete a note; ask one of them")
 	}
 	if err := s.Issues.DeleteNote(ctx, who.Tenant, req.ID); err != nil {
 		return nil, fmt.Errorf("delete note: %w", err)

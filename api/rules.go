@@ -418,7 +418,7 @@ func editedVersion(ifMatch *string) (int64, error) {
 	}
 	version, err := strconv.ParseInt(tag, 10, 64)
 	if err != nil || version < 1 {
-		return 0, fault.New(fault.Stale, "no such version")
+		return 0, fault.New(fault.Stale, "If-Match names no version; send the ETag of what you read")
 	}
 	return version, nil
 }

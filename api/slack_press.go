@@ -16,10 +16,10 @@ import (
 
 // Answers to the person who pressed, if the message does not show the reason.
 const (
-	slackGone    = "This alert no longer exists in Tocsin."
+	slackGone    = "This alert no longer exists in Tocsin. There is nothing left to do."
 	slackUnasked = "Slack did not tell Tocsin who you are, so nothing was done. Press again, or use Tocsin."
-	slackUnseen  = "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. It needs the scopes users:read and " +
-		"users:read.email, and you must be a full member of the workspace. Nothing was done."
+	slackUnseen  = "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. Nothing was done. Assign the alert in Tocsin. " +
+		"Here it works with the scopes users:read and users:read.email of the app, if you are a full member of the workspace."
 )
 
 // press does what a button requests, and makes the message show the result. It tells the person who
@@ -78,15 +78,15 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 	person, err := s.Slack.Person(ctx, webhook.TenantID, email)
 	switch {
 	case fault.KindOf(err) == fault.NotFound && assigns:
-		return "", fmt.Sprintf("Tocsin has no user with your e-mail address, %s, so the alert cannot be assigned to you.", email), nil
+		return "", fmt.Sprintf("Tocsin has no user with your e-mail address, %s, so the alert cannot be assigned to you. Ask an administrator of Tocsin to add you.", email), nil
 	case fault.KindOf(err) == fault.NotFound:
 		return press.User.Name, "", nil
 	case err != nil:
 		return "", "", fmt.Errorf("find user: %w", err)
 	case person.Disabled:
-		return "", fmt.Sprintf("Your user %s is disabled in Tocsin. Nothing was done.", person.Email), nil
+		return "", fmt.Sprintf("Your user %s is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable it.", person.Email), nil
 	case !person.Role.Allows(access.Operator):
-		return "", fmt.Sprintf("In Tocsin, %s has the role %s, but acting on alerts needs the role %s. Nothing was done.",
+		return "", fmt.Sprintf("In Tocsin, %s has the role %s, but acting on alerts needs the role %s, so nothing was done. Ask an administrator of Tocsin for that role.",
 			person.Email, person.Role, access.Operator), nil
 	}
 	return person.Email, "", nil

@@ -69,7 +69,7 @@ func (s *server) SaveView(ctx context.Context, req SaveViewRequestObject) (SaveV
 	case !cleanText(v.Search) || len(v.Search) > maxViewSearch || strings.HasPrefix(v.Search, "?"):
 		return nil, invalidField("search", "text", fmt.Sprintf("Must be a query without a question mark, of at most %d bytes", maxViewSearch))
 	case v.Shared && !who.Role.Allows(access.Operator):
-		return nil, echo.NewHTTPError(http.StatusForbidden, "Sharing a view needs the role operator; yours is "+string(who.Role))
+		return nil, who.lacks("Sharing a view", access.Operator)
 	}
 	saved, err := s.Views.Save(ctx, who.Tenant, v)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *server) DeleteView(ctx context.Context, req DeleteViewRequestObject) (D
 		return nil, fmt.Errorf("delete view: %w", err)
 	}
 	if v.Owner != who.Actor && !who.Role.Allows(access.Admin) {
-		return nil, echo.NewHTTPError(http.StatusForbidden, "Only the owner and administrators can delete a shared view")
+		return nil, echo.NewHTTPError(http.StatusForbidden, "Only the owner and administrators can delete a shared view; ask one of them")
 	}
 	if err := s.Views.Delete(ctx, who.Tenant, req.ID); err != nil {
 		return nil, fmt.Errorf("delete view: %w", err)

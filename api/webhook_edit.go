@@ -203,7 +203,7 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 		return nil, fmt.Errorf("rotate secret: %w", err)
 	}
 	if present.Slack.Used() {
-		return nil, fault.New(fault.Conflict, "Slack does not check signatures, so a webhook that posts as a Slack app has none")
+		return nil, fault.New(fault.Conflict, "Slack does not check signatures, so a webhook that posts as a Slack app has no secret to rotate; edit its bot token instead")
 	}
 	if present.Preset != "" {
 		return nil, fault.New(fault.Conflict, "the webhook's receiver does not check signatures; edit its inputs instead")

@@ -80,7 +80,7 @@ func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	for i, name := range list {
 		id, there := n.id(name)
 		if !there {
-			return nil, fmt.Errorf("there is no %s named %q", kind, name)
+			return nil, fmt.Errorf("there is no %[1]s named %[2]q; correct the name, or add the %[1]s to the files", kind, name)
 		}
 		ids[i] = id
 	}

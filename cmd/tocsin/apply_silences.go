@@ -103,7 +103,7 @@ func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 		for i, name := range m.Rules {
 			id, there := known.id(name)
 			if !there {
-				return d, fmt.Errorf("there is no rule named %q", name)
+				return d, fmt.Errorf("there is no rule named %q; correct the name, or add the rule to the files", name)
 			}
 			ids[i] = id
 		}

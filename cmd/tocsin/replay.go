@@ -140,7 +140,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 			return err
 		}
 		if p == nil {
-			return errors.New("the replay no longer exists")
+			return errors.New("the replay is no longer among the newest of the rule; to be sure, run the command again: it raises no alert a second time")
 		}
 		said := ""
 		if p.Problem != nil {
@@ -149,7 +149,8 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 		if p.EndedAt != nil {
 			_, err := fmt.Fprintf(out, "Exchanges that matched: %d. Alerts raised: %d.\n", p.Matched, p.Alerts)
 			if p.State != "DONE" && err == nil {
-				err = fmt.Errorf("the replay did not finish; it got to %s: %s %s", p.At.Format(time.RFC3339), strings.ToLower(string(p.State)), shown(said))
+				err = fmt.Errorf("the replay did not finish (%s); to continue, start another one with --from %s --to %s",
+					strings.TrimSpace(strings.ToLower(string(p.State))+" "+shown(said)), p.At.Format(time.RFC3339Nano), p.To.Format(time.RFC3339Nano))
 			}
 			return err
 		}
@@ -161,7 +162,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 		problem = said
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the replay continues: %w", ctx.Err())
+			return fmt.Errorf("the replay continues; follow it on the page of the rule, or end it with --cancel: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -190,7 +191,7 @@ func (r *replay) cancel(ctx context.Context, server *api.ClientWithResponses, ru
 		return err
 	}
 	if p == nil {
-		return errors.New("no replay of the rule is running")
+		return errors.New("no replay of the rule is running; there is nothing to cancel")
 	}
 	done, err := server.CancelReplayWithResponse(ctx, p.ID)
 	if err := answered(done, err); err != nil {

@@ -161,7 +161,7 @@ func (r *routeTest) planned(ctx context.Context, server *api.ClientWithResponses
 		return nil, nil, err
 	}
 	if a.document.Sections[rulefile.Routes] == nil {
-		return nil, nil, errors.New("the files have no routes")
+		return nil, nil, errors.New("the files have no routes; add them, or leave out --file to test the policy of the server")
 	}
 	list, err := a.readRoutes()
 	if err != nil {

@@ -278,7 +278,7 @@ func TestAReplicaIsNotReadyWhilePostgresAcceptsNoWrites(t *testing.T) {
 	}
 	becomes("on")
 	w.until("it is not ready", func() bool {
-		return ready() == `503 {"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Accepts no writes: it is a standby, or read-only"}}`
+		return ready() == `503 {"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Accepts no writes: it is a standby, or read-only; name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"}}`
 	})
 	becomes("off")
 	w.until("it is ready again", func() bool { return ready() == `200 {"status":"ready","missing":[]}` })

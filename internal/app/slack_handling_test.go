@@ -103,7 +103,7 @@ func TestAlertsAreAssignedInSlack(t *testing.T) {
 
 	// Twice is once. Who has not seen whose it is learns that, and takes it over as soon as the message shows it.
 	h.wantReply(choice{user: "U1", action: "assign", value: h.alert}, "The alert is already assigned to you.")
-	h.wantReply(choice{user: "U2", action: "assign", value: h.alert}, "The alert is assigned to ann@example.com.")
+	h.wantReply(choice{user: "U2", action: "assign", value: h.alert}, "The alert is assigned to ann@example.com; try again if this should change.")
 	h.wantColumn("assignment", assignments, before...)
 	h.wantReply(choice{user: "U2", action: "assign", value: h.alert + " ann@example.com"}, "")
 	h.wantColumn("who acted", fromSlack, "ann@example.com ann@example.com", "bo@example.com bo@example.com")
@@ -187,8 +187,8 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 		{action: "snooze", value: h.alert + " end"},
 	}
 	for user, want := range map[string]string{
-		"U3": "In Tocsin, vi@example.com has the role viewer, but acting on alerts needs the role operator. Nothing was done.",
-		"U4": "Your user gone@example.com is disabled in Tocsin. Nothing was done.",
+		"U3": "In Tocsin, vi@example.com has the role viewer, but acting on alerts needs the role operator, so nothing was done. Ask an administrator of Tocsin for that role.",
+		"U4": "Your user gone@example.com is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable it.",
 		"U9": "Slack did not tell Tocsin who you are, so nothing was done. Press again, or use Tocsin.",
 	} {
 		for _, c := range everything {
@@ -197,10 +197,10 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 		}
 	}
 	for user, want := range map[string]string{
-		"U5": "Tocsin has no user with your e-mail address, other@example.com, so the alert cannot be assigned to you.",
-		"U6": "Tocsin has no user with your e-mail address, new@example.com, so the alert cannot be assigned to you.",
-		"U7": "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. It needs the scopes users:read and " +
-			"users:read.email, and you must be a full member of the workspace. Nothing was done.",
+		"U5": "Tocsin has no user with your e-mail address, other@example.com, so the alert cannot be assigned to you. Ask an administrator of Tocsin to add you.",
+		"U6": "Tocsin has no user with your e-mail address, new@example.com, so the alert cannot be assigned to you. Ask an administrator of Tocsin to add you.",
+		"U7": "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. Nothing was done. Assign the alert in Tocsin. " +
+			"Here it works with the scopes users:read and users:read.email of the app, if you are a full member of the workspace.",
 	} {
 		h.wantReply(choice{user: user, action: "assign", value: h.alert}, want)
 	}
@@ -218,7 +218,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	// everybody in the channel.
 	h.wantReply(choice{user: "U6", action: "acknowledge", value: h.alert}, "")
 	h.wantColumn("the alert", handlings, "ACKNOWLEDGED slack:name-of-U6 - 0")
-	h.wantReply(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin.")
+	h.wantReply(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin. There is nothing left to do.")
 }
 
 // TestHandlingIsShownByMessagesThatArePostedLater assigns an alert while its message is on the way.

@@ -771,7 +771,7 @@ func TestPressesThatAreRefused(t *testing.T) {
 			}
 			shown := ""
 			if name == "another tenant's" || name == "a deleted alert's" {
-				shown = "U1: This alert no longer exists in Tocsin."
+				shown = "U1: This alert no longer exists in Tocsin. There is nothing left to do."
 			}
 			if got := w.slack.lastShown(); got != shown {
 				t.Errorf("shown %q, want %q", got, shown)

@@ -345,7 +345,7 @@ func insertAccount(ctx context.Context, q *pgq.Queries, a access.NewAccount) (ac
 	case isUnique(err, "account_email_once"):
 		return access.Account{}, fault.New(fault.Conflict, "the e-mail address %q is taken; choose another one", a.Email)
 	case isUnique(err, "account_identity_once"):
-		return access.Account{}, fault.New(fault.Conflict, "this person already has an account")
+		return access.Account{}, fault.New(fault.Conflict, "this person already has an account; sign in again")
 	case err != nil:
 		return access.Account{}, err
 	}

@@ -139,7 +139,7 @@ func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, er
 			return err
 		}
 		if from != nil && from.ShareOf == 0 {
-			return fault.New(fault.Conflict, "the tenant %s already has the separate partition %d", tenant, from.Partition)
+			return fault.New(fault.Conflict, "the tenant %s already has the separate partition %d; there is nothing to do", tenant, from.Partition)
 		}
 		p := pgq.PartitionInsertParams{}
 		if from != nil {

@@ -81,7 +81,7 @@ func (db *DB) Ping(ctx context.Context) error {
 	}
 	if readOnly {
 		db.pool.Reset()
-		return fault.New(fault.Conflict, "Accepts no writes: it is a standby, or read-only")
+		return fault.New(fault.Conflict, "Accepts no writes: it is a standby, or read-only; name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write")
 	}
 	return nil
 }
