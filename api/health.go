@@ -149,7 +149,7 @@ func (h *health) ask(ctx context.Context) []Dependency {
 func (h *health) logChange(ctx context.Context, name string, err error) {
 	switch {
 	case err != nil && !h.down[name]:
-		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be used", slog.String("dependency", name), slog.Any("error", err))
+		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be used; run tocsin doctor for the remedy", slog.String("dependency", name), slog.Any("error", err))
 	case err == nil && h.down[name]:
 		h.log.LogAttrs(ctx, slog.LevelInfo, "dependency can be used again", slog.String("dependency", name))
 	}
@@ -222,7 +222,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 	case err != nil && ready:
 		return nil, fmt.Errorf("read status: %w", err)
 	case err != nil:
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete", slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete, because Postgres cannot be used; run tocsin doctor for the remedy", slog.Any("error", err))
 		return answer, nil
 	}
 	answer.Now = state.Now.UTC()

@@ -141,7 +141,7 @@ func (h *hub) poll(ctx context.Context, t *topic) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			h.log.LogAttrs(ctx, slog.LevelWarn, "inbox cannot be watched", slog.String("tenant", t.tenant), slog.Any("error", err))
+			h.log.LogAttrs(ctx, slog.LevelWarn, "inbox cannot be watched; it is retried: run tocsin doctor if this lasts", slog.String("tenant", t.tenant), slog.Any("error", err))
 		case err == nil && failing:
 			h.log.LogAttrs(ctx, slog.LevelInfo, "inbox can be watched again", slog.String("tenant", t.tenant))
 		}
@@ -176,7 +176,7 @@ func (h *hub) publish(ctx context.Context, t *topic, ev event) {
 		select {
 		case l.events <- ev:
 		default:
-			h.log.LogAttrs(ctx, slog.LevelWarn, "slow stream closed", slog.String("tenant", t.tenant))
+			h.log.LogAttrs(ctx, slog.LevelWarn, "slow stream closed; its page connects again", slog.String("tenant", t.tenant))
 			h.remove(l)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 	p.RequestID = id
 	if p.Status >= http.StatusInternalServerError {
-		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelError, "request failed; run tocsin doctor if this repeats", slog.String("request_id", id), slog.Any("error", err))
 	}
 	body, err := json.Marshal(p)
 	if err != nil {

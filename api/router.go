@@ -188,7 +188,7 @@ func (s *server) recoverPanics() echo.MiddlewareFunc {
 		DisableStackAll:     true,
 		DisableErrorHandler: true,
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
-			s.Log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in a handler",
+			s.Log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in a handler; report it with its stack",
 				slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
 				slog.Any("error", err),
 				slog.String("stack", string(stack)),

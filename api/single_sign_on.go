@@ -118,7 +118,7 @@ func (s *server) backWith(c echo.Context, returnTo string, err error) error {
 	case fault.KindOf(err) == fault.Conflict:
 		problem = "email-taken"
 	}
-	s.Log.LogAttrs(c.Request().Context(), slog.LevelWarn, "sign-in at the provider failed",
+	s.Log.LogAttrs(c.Request().Context(), slog.LevelWarn, "sign-in at the provider failed; check the TOCSIN_OIDC settings if this repeats",
 		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)), slog.String("problem", problem), slog.Any("error", err))
 	path, _, _ := strings.Cut(returnTo, "?")
 	return c.Redirect(http.StatusFound, path+"?sign-in-problem="+url.QueryEscape(problem))

@@ -122,7 +122,7 @@ func (s *server) proven(ctx context.Context, c echo.Context, body []byte) (*noti
 	header := c.Request().Header
 	proof := slack.Proof{Timestamp: header.Get(slack.HeaderTimestamp), Signature: header.Get(slack.HeaderSignature)}
 	if err := slack.Verify(webhook.Slack.SigningSecret, proof, body, s.Now()); err != nil {
-		s.Log.WarnContext(ctx, "the signature of a Slack button press is not valid", slog.String("webhook_id", id.String()))
+		s.Log.WarnContext(ctx, "the signature of a Slack button press is not valid; enter the signing secret of the Slack app in the webhook", slog.String("webhook_id", id.String()))
 		return nil, errNotProven()
 	}
 	return &webhook, nil

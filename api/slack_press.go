@@ -61,7 +61,7 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press slack.Press) (actor, refusal string, err error) {
 	member, err := s.SlackCaller.SlackMember(ctx, webhook, press.User.ID)
 	if err != nil {
-		s.Log.WarnContext(ctx, "a Slack button press was refused, because Slack does not say who pressed the button", slog.Any("error", err))
+		s.Log.WarnContext(ctx, "a Slack button press was refused, because Slack does not say who pressed the button; check the bot token, and that Slack can be reached", slog.Any("error", err))
 		return "", slackUnasked, nil
 	}
 	email := member.Email

@@ -32,7 +32,7 @@ func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err 
 	body, why := d.Renderer.Render(delivery)
 	if why != nil {
 		problem = why.Error()
-		d.Logger.Warn("the template cannot be rendered; a default body is sent", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
+		d.Logger.Warn("the template cannot be rendered, so a default body is sent; correct the template", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
 	}
 	return body, problem, nil
 }
@@ -60,7 +60,7 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 		refused[webhook] = "Not sent: the webhook was edited, disabled or held, or is not responding"
 	}
 	if claimed.Unchecked != nil {
-		d.Logger.WarnContext(ctx, "webhooks could not be checked, so their messages are not sent yet", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
+		d.Logger.WarnContext(ctx, "webhooks could not be checked, so their messages are not sent yet; it is retried: run tocsin doctor if this repeats", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
 		for i := range claimed.Deliveries {
 			refused[claimed.Deliveries[i].Webhook.ID] = "Not sent: the database could not be asked whether the webhook still accepts messages"
 		}
@@ -133,12 +133,12 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unjudged != nil {
 		d.Observer.Unjudged()
-		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks", slog.Any("error", settled.Unjudged))
+		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unjudged))
 	}
 	switch {
 	case settled.Fenced:
 		d.Observer.Fenced()
-		d.log(s).WarnContext(ctx, "outcome not settled, because the lease of the message was lost", slog.String("verdict", s.Outcome.Verdict.String()))
+		d.log(s).WarnContext(ctx, "outcome not settled, because the lease of the message was lost; increase TOCSIN_LEASE if this repeats", slog.String("verdict", s.Outcome.Verdict.String()))
 	case s.Outcome.Verdict != VerdictDelivered:
 		d.log(s).WarnContext(ctx, "not delivered", slog.String("verdict", s.Outcome.Verdict.String()),
 			slog.String("status", string(s.Decision.Status)), slog.String("error", s.Outcome.Error))
@@ -160,7 +160,7 @@ func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) 
 			bound = max(bound, storing)
 		}
 		if d.Clock().Sub(began) > bound {
-			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
+			d.log(s).ErrorContext(ctx, "outcome not stored, so the message may be sent again; run tocsin doctor for the remedy", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
 			return
 		}
 		var settled Settled

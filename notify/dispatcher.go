@@ -274,7 +274,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			d.Logger.ErrorContext(ctx, "claim failed", slog.Any("error", err))
+			d.Logger.ErrorContext(ctx, "claim failed; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		pause.Reset(result.pause(d.Poll, err))
 	}

@@ -222,7 +222,7 @@ func (k *leases) renewAll(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		k.logger.WarnContext(ctx, "leases not renewed", slog.Int("claims", len(claims)), slog.Any("error", err))
+		k.logger.WarnContext(ctx, "leases not renewed; it is retried: run tocsin doctor if this repeats", slog.Int("claims", len(claims)), slog.Any("error", err))
 		return
 	}
 	for _, claim := range claims {
@@ -231,7 +231,7 @@ func (k *leases) renewAll(ctx context.Context) {
 			k.renewed(claim, asked.Add(min(stands, k.span)))
 		} else if k.lose(claim) {
 			k.lostOne()
-			k.logger.WarnContext(ctx, "lease lost", slog.String("notification_id", claim.NotificationID.String()), slog.Any("error", errLost))
+			k.logger.WarnContext(ctx, "lease lost; increase TOCSIN_LEASE if this repeats", slog.String("notification_id", claim.NotificationID.String()), slog.Any("error", errLost))
 		}
 	}
 }

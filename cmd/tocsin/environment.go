@@ -20,7 +20,7 @@ func warnOfUnread(ctx context.Context, logger *slog.Logger, parser *kong.Kong) {
 		if u.nearest != "" {
 			attributes = append(attributes, slog.String("nearest", u.nearest))
 		}
-		logger.LogAttrs(ctx, slog.LevelWarn, "an environment variable is not a setting, and is ignored", attributes...)
+		logger.LogAttrs(ctx, slog.LevelWarn, "an environment variable is not a setting, and is ignored; correct its name, or remove it", attributes...)
 	}
 }
 

@@ -101,7 +101,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	if schema.Newer() {
-		a.options.Logger.WarnContext(ctx, "the database schema is newer than this program, and works with it",
+		a.options.Logger.WarnContext(ctx, "the database schema is newer than this program, and works with it; update this replica",
 			slog.Int64("schema", schema.Version), slog.Int64("known", schema.Known))
 	}
 	db, err := postgres.Open(ctx, o.PostgresURL, box)
@@ -174,7 +174,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 	report, err := source.CheckMapping(ctx)
 	switch {
 	case err != nil:
-		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet", slog.Any("error", err))
+		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet; run tocsin source check for the remedy", slog.Any("error", err))
 		return nil
 	case !report.Exists:
 		a.options.Logger.WarnContext(ctx, "the table of exchanges does not exist yet", slog.Any("error", report.Err()))

@@ -34,44 +34,44 @@ func (a *App) watchBreakers(ctx context.Context) {
 		}
 		notifications, err := a.outbox.NotifyOpenBreakers(ctx, breakerOpenFor)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "operators not notified of open circuit breakers", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "operators not notified of open circuit breakers; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, notifications)
 		ended, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "expired messages of held webhooks not settled", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "expired messages of held webhooks not settled; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, ended)
 		released, err := a.outbox.EndQuiet(ctx, nil)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "messages held by quiet hours not checked", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "messages held by quiet hours not checked; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, released)
 		digests, err := a.outbox.DigestSilences(ctx, nil, a.receivers.TakesDigests)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "digests of silences not written", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "digests of silences not written; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, digests)
 		freed, err := a.outbox.FreeFollowing(ctx)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "messages that wait for earlier ones not checked", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "messages that wait for earlier ones not checked; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, len(freed), freed...)
 		reminded, suppressed, err := a.outbox.Remind(ctx, nil)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "snoozes not ended", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "snoozes not ended; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, reminded)
 		a.metrics.Suppressed(suppressed)
 		escalated, err := a.outbox.Escalate(ctx, nil)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "alerts not escalated", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "alerts not escalated; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, escalated.Due)
 		a.metrics.Suppressed(escalated.Suppressed)
 		for _, step := range escalated.Empty {
 			a.metrics.emptySteps.Inc()
-			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody, because its teams and webhooks no longer exist", slog.String("alert_id", step.AlertID.String()),
+			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody, because its teams and webhooks no longer exist; handle the alert in the inbox", slog.String("alert_id", step.AlertID.String()),
 				slog.String("tenant_id", step.Tenant), slog.Int("after_minutes", step.AfterMinutes))
 		}
 	}

@@ -103,7 +103,7 @@ func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 			w.serve(settings...)
 			w.untilDelivered(1)
 			first.goOn(t)
-			w.untilLogged(first, `msg="outcome not settled, because the lease of the message was lost"`)
+			w.untilLogged(first, `msg="outcome not settled, because the lease of the message was lost;`)
 			if issues := jira.Issues(); len(issues) != 1 {
 				t.Errorf("%d issues, want 1: %+v", len(issues), issues)
 			}

@@ -266,7 +266,7 @@ func TestPausedWhileCommitting(t *testing.T) {
 		attempts        []string
 	}{
 		"alerts":  {`after insert on outbox`, `msg="pass done"`, []string{"1 DELIVERED", "1 DELIVERED"}},
-		"a claim": {`after update on outbox`, `msg="outcome not settled, because the lease of the message was lost"`, []string{"1 NOT_MADE", "2 DELIVERED", "1 DELIVERED"}},
+		"a claim": {`after update on outbox`, `msg="outcome not settled, because the lease of the message was lost;`, []string{"1 NOT_MADE", "2 DELIVERED", "1 DELIVERED"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -331,7 +331,7 @@ func TestPausedDuringACall(t *testing.T) {
 			}
 			firstCall <- c.status
 			first.goOn(t)
-			w.untilLogged(first, `msg="outcome not settled, because the lease of the message was lost"`)
+			w.untilLogged(first, `msg="outcome not settled, because the lease of the message was lost;`)
 			if c.during {
 				if c.verdict != "DELIVERED" {
 					w.wantColumn("the claim", `select claimed_by from outbox where attempts = 2 and counted = 0 and due_at > now() + interval '9 min'`, second.id(t))

@@ -15,7 +15,7 @@ func (a *App) sample(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := a.samples.Take(ctx); err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "sample of the system state not stored", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "sample of the system state not stored; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():

@@ -106,16 +106,16 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 	case err != nil:
 		// A rule that cannot be compared, like one that cannot be evaluated, does not hide the
 		// others.
-		w.logger.WarnContext(ctx, "rule not reconciled", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+		w.logger.WarnContext(ctx, "rule not reconciled; it is compared again later: run tocsin doctor if this repeats", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}
 	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {
-		w.logger.WarnContext(ctx, "late-dropped exchanges not counted", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+		w.logger.WarnContext(ctx, "late-dropped exchanges not counted; the next comparison of the same hour counts them", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 	}
 	pass.Rules++
 	pass.Missing += result.Missing
 	if result.Missing > 0 {
-		w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("tenant_id", rule.TenantID), slog.String("rule_id", rule.ID.String()),
+		w.logger.ErrorContext(ctx, "exchanges that match have no alert; TocsinAlertsMissing in docs/runbook.md says what to do", slog.String("tenant_id", rule.TenantID), slog.String("rule_id", rule.ID.String()),
 			slog.Int64("missing", result.Missing), slog.String("sample", fmt.Sprint(result.MissingSample)))
 	}
 	return nil

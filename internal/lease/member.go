@@ -115,7 +115,7 @@ func (m *Member) beat(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil && !m.failing:
-		m.Logger.WarnContext(ctx, "heartbeat failed; work continues, and other replicas may take it over", slog.Any("error", err))
+		m.Logger.WarnContext(ctx, "heartbeat failed; work continues, and other replicas may take it over: run tocsin doctor if this lasts", slog.Any("error", err))
 	case err == nil && m.failing:
 		m.Logger.InfoContext(ctx, "heartbeat works again")
 	}
@@ -144,6 +144,6 @@ func (m *Member) reap(ctx context.Context) {
 		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))
 	}
 	if err != nil && ctx.Err() == nil {
-		m.Logger.WarnContext(ctx, "dead replicas not looked up", slog.Any("error", err))
+		m.Logger.WarnContext(ctx, "dead replicas not looked up; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 }

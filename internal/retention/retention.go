@@ -172,7 +172,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrBusy):
 		case err != nil:
-			s.Logger.WarnContext(ctx, "not all expired data deleted", slog.Any("error", err))
+			s.Logger.WarnContext(ctx, "not all expired data deleted; the next pass deletes the rest: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		if result != (Result{}) {
 			s.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))

@@ -107,7 +107,7 @@ func (t *Tracer) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		t.logger.WarnContext(ctx, "the last traces not exported", slog.Any("error", err))
+		t.logger.WarnContext(ctx, "the last traces not exported; check TOCSIN_TRACES_URL and the collector", slog.Any("error", err))
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *complaining) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnly
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && !c.failing.Swap(true):
-		c.logger.WarnContext(ctx, "traces not exported", slog.Any("error", err))
+		c.logger.WarnContext(ctx, "traces not exported; check TOCSIN_TRACES_URL and the collector", slog.Any("error", err))
 	case err == nil && c.failing.Swap(false):
 		c.logger.InfoContext(ctx, "traces are exported again")
 	}

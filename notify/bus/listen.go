@@ -87,7 +87,7 @@ func (b *Bus) read(ctx context.Context, payloads [][]byte) (sum message, readabl
 		m, err := decode(payload)
 		if err != nil {
 			b.Observer.WakeUp(Malformed)
-			b.Logger.WarnContext(ctx, "malformed wake-up dropped", slog.Int("bytes", len(payload)), slog.Any("error", err))
+			b.Logger.WarnContext(ctx, "malformed wake-up dropped; set another TOCSIN_BUS_NAME if other programs publish there", slog.Int("bytes", len(payload)), slog.Any("error", err))
 			continue
 		}
 		b.Observer.WakeUp(Received)

@@ -172,7 +172,7 @@ func (r *Refresher) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			r.Logger.WarnContext(ctx, "messages not updated", slog.Any("error", err))
+			r.Logger.WarnContext(ctx, "messages not updated; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		pause.Reset(r.pause(made, err))
 	}
@@ -241,7 +241,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 	logger := r.Logger.With(slog.String("webhook_id", u.Delivery.Webhook.ID.String()), slog.String("alert_id", u.Delivery.Alert.ID.String()))
 	body, problem := r.Renderer.Render(&u.Delivery)
 	if problem != nil {
-		logger.WarnContext(ctx, "the template cannot be rendered; a default body is sent", slog.Any("error", problem))
+		logger.WarnContext(ctx, "the template cannot be rendered, so a default body is sent; correct the template", slog.Any("error", problem))
 	}
 	outcome := r.Sender.Update(ctx, &u.Delivery.Webhook, u.At, &body)
 	settlement := decide(u, outcome)
@@ -252,7 +252,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 	// If this is not stored, the update is made again when the lease expires, which changes
 	// nothing.
 	if err := r.Store.Settle(ctx, settlement); err != nil {
-		logger.WarnContext(ctx, "update not settled", slog.Any("error", err))
+		logger.WarnContext(ctx, "update not settled; it is made again: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 }
 

@@ -110,7 +110,7 @@ const maxAsked = 8
 func (r *Resender) Tick(ctx context.Context) {
 	webhooks, err := r.Store.Webhooks(ctx, r.Presets)
 	if err != nil && ctx.Err() == nil {
-		r.Logger.WarnContext(ctx, "cannot read the webhooks whose receivers may have restarted", slog.Any("error", err))
+		r.Logger.WarnContext(ctx, "cannot read the webhooks whose receivers may have restarted; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 	slots := make(chan struct{}, maxAsked)
 	var asked sync.WaitGroup
