@@ -1958,7 +1958,7 @@ type Me struct {
 	Name string `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
@@ -2001,7 +2001,7 @@ type NewToken struct {
 	Name      string     `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
@@ -2016,13 +2016,13 @@ type NewUser struct {
 	Password string `json:"password,omitempty"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
 // Notification One message, or one that is part of a digest. Every attempt sends its ID in the header `webhook-id`, followed by
-// the number of the retry if a person has sent it again.
+// `-r1`, `-r2` and so on when a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
@@ -2060,7 +2060,7 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
+	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent if they do not. Sending it again makes it due at once.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
@@ -2596,7 +2596,7 @@ type RetryOrderBody struct {
 }
 
 // Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 // replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 type Role string
 
@@ -3838,7 +3838,7 @@ type Token struct {
 	Name string             `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
@@ -3874,7 +3874,7 @@ type User struct {
 	Name   string  `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
@@ -3890,7 +3890,7 @@ type UserEdit struct {
 	Name     string `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
 	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
@@ -5322,7 +5322,7 @@ type ClientInterface interface {
 
 	// RetryNotificationsWithBody Send many notifications again
 	//
-	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 	// already due.
@@ -5334,7 +5334,7 @@ type ClientInterface interface {
 
 	// RetryNotifications Send many notifications again
 	//
-	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 	// already due.
@@ -7094,7 +7094,7 @@ func (c *Client) DiscardNotifications(ctx context.Context, body DiscardNotificat
 
 // RetryNotificationsWithBody Send many notifications again
 //
-// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 // transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 // Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 // already due.
@@ -7116,7 +7116,7 @@ func (c *Client) RetryNotificationsWithBody(ctx context.Context, contentType str
 
 // RetryNotifications Send many notifications again
 //
-// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 // transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 // Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 // already due.
@@ -15051,7 +15051,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithBodyWithResponse Send many notifications again
 	//
-	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 	// already due.
@@ -15063,7 +15063,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithResponse Send many notifications again
 	//
-	// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+	// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 	// transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 	// Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 	// already due.
@@ -22167,7 +22167,7 @@ func (c *ClientWithResponses) DiscardNotificationsWithResponse(ctx context.Conte
 
 // RetryNotificationsWithBodyWithResponse Send many notifications again
 //
-// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 // transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 // Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 // already due.
@@ -22185,7 +22185,7 @@ func (c *ClientWithResponses) RetryNotificationsWithBodyWithResponse(ctx context
 
 // RetryNotificationsWithResponse Send many notifications again
 //
-// Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+// Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
 // transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
 // Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
 // already due.

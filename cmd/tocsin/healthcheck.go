@@ -17,7 +17,7 @@ import (
 // no other program in the image.
 type healthcheck struct {
 	Listen  string        `help:"Address at which the replica listens." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
-	Live    bool          `help:"Ask only whether the process answers (/healthz), not whether it is ready."`
+	Live    bool          `help:"Ask only whether the process responds (/healthz), not whether it is ready."`
 	Timeout time.Duration `help:"Time limit for the answer." default:"5s"`
 }
 

@@ -250,7 +250,7 @@ func (d *examination) clickhouse(ctx context.Context) {
 // did not come in time.
 func (d *examination) clickhouseFailed(about string, err error, remedy string) {
 	if errors.Is(err, context.DeadlineExceeded) {
-		remedy = "ClickHouse does not answer in time: look for other load on it, and at the network between it and this machine"
+		remedy = "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"
 	}
 	d.failed(about, err, remedy)
 }

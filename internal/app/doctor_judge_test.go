@@ -42,7 +42,7 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		"ClickHouse 23.8":  {version("23.8.16.40"), clickhouse.Broken, "version 23.8.16.40", newer},
 		"ClickHouse is slow": {func(d *examination) {
 			d.clickhouseFailed("clickhouse", fmt.Errorf("ask: %w", context.DeadlineExceeded), "check the URL")
-		}, clickhouse.Broken, "ask: context deadline exceeded", "ClickHouse does not answer in time: look for other load on it, and at the network between it and this machine"},
+		}, clickhouse.Broken, "ask: context deadline exceeded", "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"},
 		"ClickHouse is away":    {func(d *examination) { d.clickhouseFailed("clickhouse", errors.New("refused"), "check the URL") }, clickhouse.Broken, "refused", "check the URL"},
 		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},
 		"equal clocks":          {clock(0, 0), clickhouse.OK, "offset from Postgres's clock: ClickHouse none, this machine none", ""},

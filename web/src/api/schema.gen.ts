@@ -798,7 +798,7 @@ export interface paths {
         put?: never;
         /**
          * Send many notifications again
-         * @description Works like retrying one notification, for the messages of all that are named in `ids` or match `filter`, in one
+         * @description Works like sending one notification again, for the messages of all that are named in `ids` or match `filter`, in one
          *     transaction. A digest is one message and is sent again as a whole, even if only some of its members match.
          *     Delivered messages can only be sent again one by one. Repeating the request does not change messages that are
          *     already due.
@@ -2998,7 +2998,7 @@ export interface components {
         };
         /**
          * @description One message, or one that is part of a digest. Every attempt sends its ID in the header `webhook-id`, followed by
-         *     the number of the retry if a person has sent it again.
+         *     `-r1`, `-r2` and so on when a person has sent it again.
          */
         Notification: {
             /**
@@ -3040,7 +3040,7 @@ export interface components {
             nextAttemptAt?: string;
             /**
              * Format: date-time
-             * @description Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
+             * @description Until when the quiet hours of the webhook hold the notification; absent if they do not. Sending it again makes it due at once.
              */
             quietUntil?: string;
             reason: components["schemas"]["NotificationReason"];
@@ -3589,7 +3589,7 @@ export interface components {
         };
         /**
          * @description The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-         *     alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+         *     alerts, write notes, silence alerts, evaluate rules at once and reconcile them, and send notifications again or discard them. `editor`: rules,
          *     replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
          * @enum {string}
          */
