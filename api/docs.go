@@ -125,7 +125,7 @@ func (d *document) refuseUnknownParameters(next StrictHandlerFunc, operationID s
 	return func(c echo.Context, request any) (any, error) {
 		for _, name := range slices.Sorted(maps.Keys(c.QueryParams())) {
 			if !slices.Contains(known, name) {
-				return nil, invalidField(name, "unknown_parameter", "Unknown parameter")
+				return nil, invalidField(name, "unknown_parameter", "Unknown parameter; remove it, or correct its name")
 			}
 		}
 		return next(c, request)

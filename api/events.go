@@ -60,7 +60,7 @@ func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 	return eventStream(func(w http.ResponseWriter) error {
 		l, err := s.hub.join(ctx, tenantOf(ctx))
 		if err != nil {
-			return echo.NewHTTPError(http.StatusServiceUnavailable, "No stream can be opened now: "+err.Error())
+			return echo.NewHTTPError(http.StatusServiceUnavailable, "No stream can be opened now: "+err.Error()+"; try again later")
 		}
 		defer s.hub.leave(l)
 		out := &eventWriter{w: w, control: http.NewResponseController(w), now: s.Now}

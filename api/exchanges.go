@@ -182,7 +182,7 @@ func (s *server) exchange(ctx context.Context, ref *ExchangeRef) (rules.Exchange
 		return e, fromSource("read exchange", err)
 	}
 	if !there {
-		return e, fault.New(fault.NotFound, "no such exchange")
+		return e, fault.New(fault.NotFound, "no such exchange; check its ID and its start time")
 	}
 	return e, nil
 }

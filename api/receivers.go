@@ -192,7 +192,7 @@ func (s *server) endTest(ctx context.Context, opened *notify.Delivery, answered 
 	}
 	d.Body = &body
 	if o := s.Sender.Send(ctx, &d); o.Verdict != notify.VerdictDelivered {
-		return fmt.Errorf("the test alert is still open at %s, because its resolution was not accepted: %s", p.Name, o.Error)
+		return fmt.Errorf("the test alert is still open at %[1]s; close it there, because %[1]s did not accept its resolution: %[2]s", p.Name, o.Error)
 	}
 	return nil
 }

@@ -279,7 +279,7 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 				return next(c)
 			}
 			if err := protection.Check(c.Request()); err != nil {
-				return echo.NewHTTPError(http.StatusForbidden, "Requests from pages of other sites are refused").SetInternal(err)
+				return echo.NewHTTPError(http.StatusForbidden, "Requests from pages of other sites are refused; open Tocsin at its own URL, or set TOCSIN_PUBLIC_URL to this one").SetInternal(err)
 			}
 			return next(c)
 		}

@@ -203,7 +203,7 @@ func (s *server) routedAlert(ctx context.Context, id uuid.UUID) (about routed, e
 		return about, fmt.Errorf("test routing: %w", err)
 	}
 	if about.alert.Health {
-		return about, fault.New(fault.Conflict, "the alert is about Tocsin itself, so it goes to the webhooks of operators, whatever the routing policy says")
+		return about, fault.New(fault.Conflict, "the alert is about Tocsin itself, so it goes to the webhooks of operators, whatever the routing policy says; test with another alert")
 	}
 	r, err := s.Rules.Get(ctx, tenantOf(ctx), about.alert.RuleID)
 	if err != nil && fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Conflict {

@@ -186,7 +186,7 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 		case !exists:
 			wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: message})
 		case !n.enabled[id]:
-			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is disabled; nothing is sent to it"})
+			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is disabled, so nothing is sent to it; enable it"})
 		}
 	}
 	for i, id := range b.WebhookIds {
@@ -203,7 +203,7 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 		if exists {
 			ids = append(ids, id)
 		}
-		check(fmt.Sprintf("webhooks[%d]", i), id, exists, fmt.Sprintf("There is no webhook named %q", name))
+		check(fmt.Sprintf("webhooks[%d]", i), id, exists, fmt.Sprintf("There is no webhook named %q; correct the name, or create the webhook first", name))
 	}
 	if len(b.Webhooks) > 0 && len(ids) > maxBound {
 		wrong = append(wrong, fault.Field{Field: "webhooks", Code: "out_of_range", Message: fmt.Sprintf("Must be at most %d entries", maxBound)})

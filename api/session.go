@@ -65,7 +65,7 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 func (s *server) CreateSession(ctx context.Context, req CreateSessionRequestObject) (CreateSessionResponseObject, error) {
 	entry, err := s.Authenticator.SignIn(ctx, callOf(ctx).from, req.Body.Email, req.Body.Password)
 	if errors.Is(err, access.ErrRefused) {
-		return nil, unauthorized("The e-mail address or the password is wrong")
+		return nil, unauthorized("The e-mail address or the password is wrong; correct them, or ask an administrator for a sign-in link")
 	}
 	signedIn, err := s.signedIn(ctx, entry, err)
 	return CreateSession200JSONResponse{signedIn}, err
@@ -122,7 +122,7 @@ func (s *server) SetUp(ctx context.Context, req SetUpRequestObject) (SetUpRespon
 func (s *server) ChangePassword(ctx context.Context, req ChangePasswordRequestObject) (ChangePasswordResponseObject, error) {
 	who := identityOf(ctx)
 	if who.Session == nil {
-		return nil, fault.New(fault.Conflict, "this needs a session; tokens and open access have no password")
+		return nil, fault.New(fault.Conflict, "this needs a session; tokens and open access have no password: sign in first")
 	}
 	account := who.Session.Account
 	if account.Issuer != "" && !account.HasPassword {
@@ -133,7 +133,7 @@ func (s *server) ChangePassword(ctx context.Context, req ChangePasswordRequestOb
 	}
 	entry, err := s.Authenticator.ChangePassword(ctx, callOf(ctx).from, account, req.Body.CurrentPassword, req.Body.NewPassword)
 	if errors.Is(err, access.ErrRefused) {
-		return nil, invalidField("currentPassword", "refused", "This is not your password")
+		return nil, invalidField("currentPassword", "refused", "This is not your password; enter the present one")
 	}
 	signedIn, err := s.signedIn(ctx, entry, err)
 	return ChangePassword200JSONResponse{signedIn}, err

@@ -51,7 +51,7 @@ func (strictBinder) Bind(target any, c echo.Context) error {
 		return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must have at most %d bytes", tooLarge.Limit))
 	}
 	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest, "The body ended early").SetInternal(err)
+		return echo.NewHTTPError(http.StatusBadRequest, "The body ended early; send the request again").SetInternal(err)
 	}
 	return decodeStrict(data, target)
 }

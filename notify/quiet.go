@@ -51,7 +51,7 @@ func (q QuietHours) Check() error {
 		return err
 	}
 	if until.Equal(at.AddDate(0, 0, quietDays)) {
-		return errors.New("the quiet hours would never end")
+		return errors.New("the quiet hours would never end; shorten them")
 	}
 	return nil
 }

@@ -215,20 +215,20 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 		for j, name := range want[i].Match.Rules {
 			if _, there := rules.id(name); !there {
 				if !a.makesRule(name) {
-					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "There is no rule with this name")
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "There is no rule with this name; correct it, or add the rule to the files")
 				}
 				afterRules = true
 			}
 		}
 		for j, name := range want[i].Webhooks {
 			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "There is no webhook with this name")
+				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "There is no webhook with this name; correct it, or add the webhook to the files")
 			}
 		}
 		for j := range want[i].Escalation {
 			for k, name := range want[i].Escalation[j].Webhooks {
 				if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-					return s, false, a.misplaced(fmt.Sprintf("routes[%d].escalation[%d].webhooks[%d]", i, j, k), "There is no webhook with this name")
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].escalation[%d].webhooks[%d]", i, j, k), "There is no webhook with this name; correct it, or add the webhook to the files")
 				}
 			}
 		}

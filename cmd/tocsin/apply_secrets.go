@@ -96,7 +96,7 @@ func (a *applying) secret(place string, v any) (any, error) {
 	case len(m) == 1 && isEnv:
 		value, set := os.LookupEnv(name)
 		if !set {
-			return nil, a.misplaced(place, "The environment variable "+name+" is not set")
+			return nil, a.misplaced(place, "The environment variable "+name+" is not set; set it for this command")
 		}
 		return value, nil
 	case len(m) == 1 && isFile:

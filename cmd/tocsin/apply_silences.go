@@ -157,7 +157,7 @@ func (a *applying) silences(ctx context.Context) error {
 		}
 		for j, name := range want.Match.Rules {
 			if _, there := known.id(name); !there && !a.makesRule(name) {
-				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "There is no rule with this name")
+				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "There is no rule with this name; correct it, or add the rule to the files")
 			}
 		}
 		a.plan.steps = append(a.plan.steps, a.silence(place, &want, byName[want.Name], known))

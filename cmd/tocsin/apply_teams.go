@@ -103,7 +103,7 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 	for i := range want {
 		for j, name := range want[i].Webhooks {
 			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "There is no webhook with this name")
+				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "There is no webhook with this name; correct it, or add the webhook to the files")
 			}
 		}
 	}

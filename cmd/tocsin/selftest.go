@@ -52,7 +52,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		defer cancel()
 		gone, deleteErr := s.api.DeleteRuleWithResponse(after, id)
 		if deleteErr := api.Check(gone, deleteErr); deleteErr != nil {
-			err = errors.Join(err, fmt.Errorf("delete rule %s: %w", rule.JSON201.Name, deleteErr))
+			err = errors.Join(err, fmt.Errorf("the rule %s remains; delete it: %w", rule.JSON201.Name, deleteErr))
 		}
 	}()
 	alert, err := s.alerted(ctx, id)
@@ -68,7 +68,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		defer cancel()
 		resolved, resolveErr := s.api.ResolveAlertWithResponse(after, alert.ID)
 		if resolveErr := api.Check(resolved, resolveErr); resolveErr != nil {
-			err = errors.Join(err, fmt.Errorf("resolve the alert of the self-test: %w", resolveErr))
+			err = errors.Join(err, fmt.Errorf("the alert of the self-test is open; resolve it in the inbox: %w", resolveErr))
 		}
 	}()
 	return s.delivered(ctx, alert.ID, raised)

@@ -97,7 +97,7 @@ func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string,
 			errs = append(errs, fmt.Errorf("line %d: unknown setting %s%s", key.Line, key.Value, suggestion(key.Value, known)))
 			continue
 		case twice:
-			errs = append(errs, fmt.Errorf("line %d: %s is set twice", key.Line, key.Value))
+			errs = append(errs, fmt.Errorf("line %d: %s is set twice; remove one of the lines", key.Line, key.Value))
 			continue
 		}
 		value, err := settingOf(flag, node)

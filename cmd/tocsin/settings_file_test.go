@@ -84,7 +84,7 @@ func TestAWrongSettingsFileIsExplained(t *testing.T) {
 		"retry-schedule: {a: b}":      "retry-schedule takes a list",
 		"retry-schedule: [[1m]]":      "takes a list of single values",
 		"oidc-role-map: [a]":          "oidc-role-map takes a mapping",
-		"listen: a\nlisten: b":        "line 2: listen is set twice",
+		"listen: a\nlisten: b":        "line 2: listen is set twice; remove one of the lines",
 		"- listen":                    "must be one mapping",
 		"listen: a\n---\nlease: 1m":   "line 2: the file contains several documents",
 		"listen: a\n---\n{s3cret: a":  "not YAML",

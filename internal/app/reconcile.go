@@ -94,7 +94,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 	})
 	err = errors.Join(err, refused)
 	if err == nil && found < len(o.Rules) {
-		return fmt.Errorf("only %[2]d of the %[1]d named rules are enabled", len(o.Rules), found)
+		return fmt.Errorf("only %[2]d of the %[1]d named rules are enabled; enable the others, or leave them out", len(o.Rules), found)
 	}
 	return err
 }

@@ -214,7 +214,7 @@ func (s *Tokens) Revoke(ctx context.Context, tenant string, id uuid.UUID) error 
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		revoked, err := q.TokenDelete(ctx, pgq.TokenDeleteParams{TenantID: tenant, TokenID: id})
 		if err == nil && revoked == 0 {
-			return fault.New(fault.NotFound, "no such token")
+			return noSuch("token")
 		}
 		return err
 	})

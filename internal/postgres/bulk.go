@@ -259,8 +259,11 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 		notified = written{}
 		q := s.db.queries.WithTx(tx)
 		row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: u.ActionID})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.NotFound, "no such action; there is nothing to undo")
+		}
 		if err != nil {
-			return notFound(err, "action")
+			return err
 		}
 		a := row.AlertAction
 		switch {

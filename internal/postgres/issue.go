@@ -10,7 +10,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
-	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
@@ -48,7 +47,7 @@ func issueRules(ctx context.Context, q *pgq.Queries, tenant string, key api.Issu
 		return fmt.Errorf("count alerts of issue: %w", err)
 	}
 	if len(rows) == 0 {
-		return fault.New(fault.NotFound, "no such issue")
+		return noSuch("issue")
 	}
 	rank := int32(0)
 	for _, row := range rows {

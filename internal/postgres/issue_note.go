@@ -110,7 +110,7 @@ func (s *Inbox) DeleteNote(ctx context.Context, tenant string, id uuid.UUID) err
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		deleted, err := q.IssueNoteDelete(ctx, pgq.IssueNoteDeleteParams{TenantID: tenant, NoteID: id})
 		if err == nil && deleted == 0 {
-			return fault.New(fault.NotFound, "no such note")
+			return noSuch("note")
 		}
 		return err
 	})

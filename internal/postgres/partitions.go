@@ -272,7 +272,7 @@ func (m *move) of(ctx context.Context, tenant string) (*pgq.Checkpoint, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		known, err := m.q.TenantKnown(ctx, tenant)
 		if err == nil && !known {
-			err = fault.New(fault.NotFound, "no such tenant: %s has no rules", tenant)
+			err = fault.New(fault.NotFound, "no such tenant: %s has no rules; tocsin partitions tenants lists those that have", tenant)
 		}
 		return nil, err
 	}

@@ -122,9 +122,14 @@ func (db *DB) begun(ctx context.Context, query string, f func(tx pgx.Tx) error) 
 // notFound turns a missing row into a fault.
 func notFound(err error, what string) error {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fault.New(fault.NotFound, "no such %s", what)
+		return noSuch(what)
 	}
 	return err
+}
+
+// noSuch is the fault for a missing thing of a kind that people can list.
+func noSuch(what string) error {
+	return fault.New(fault.NotFound, "no such %[1]s; the list of %[1]ss shows those that exist", what)
 }
 
 // isUnique reports whether err is a violation of a named unique constraint or index.

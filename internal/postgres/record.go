@@ -14,7 +14,6 @@ import (
 
 	"tocsin/alerts/silences"
 	"tocsin/api"
-	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 )
@@ -158,7 +157,7 @@ func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) 
 		return nil, fmt.Errorf("look up alert: %w", err)
 	}
 	if !exists {
-		return nil, fault.New(fault.NotFound, "no such alert")
+		return nil, noSuch("alert")
 	}
 	rows, err := s.db.queries.NotificationsOfAlert(ctx, pgq.NotificationsOfAlertParams{TenantID: tenant, AlertID: alertID})
 	if err != nil {

@@ -253,7 +253,7 @@ func (c ruleChange) delete(ctx context.Context, q *pgq.Queries, tenant string, i
 		return err
 	}
 	if deleted == 0 {
-		return fault.New(fault.NotFound, "no such rule")
+		return noSuch("rule")
 	}
 	if err := q.RuleStateDelete(ctx, id); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (s *Views) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		deleted, err := q.ViewDelete(ctx, pgq.ViewDeleteParams{TenantID: tenant, ViewID: id})
 		if err == nil && deleted == 0 {
-			return fault.New(fault.NotFound, "no such view")
+			return noSuch("view")
 		}
 		return err
 	})

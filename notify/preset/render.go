@@ -87,7 +87,7 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 	of := p.requests[m.Event]
 	if of == nil {
 		// Messages of this kind are not sent. What is rendered shows what it would be.
-		of, problem = p.requests[Fired], fmt.Errorf("%s is not notified of %s", p.Name, m.Event)
+		of, problem = p.requests[Fired], fmt.Errorf("%s is not notified of %s; remove that event from the webhook", p.Name, m.Event)
 	}
 	r := rendering{preset: p, event: m.Event, severity: m.Severity, inputs: p.withDefaults(inputs), shrunk: map[string]int{}}
 	request := m.Request

@@ -51,7 +51,7 @@ const (
 
 var (
 	// errOutput stops a rendering that is longer than any message.
-	errOutput = errors.New("the output is too long")
+	errOutput = errors.New("the output is too long; write less in the template")
 	// errSteps stops one that takes too long.
 	errSteps = errors.New("the template repeats too much; do not nest lists, and write less in them")
 )

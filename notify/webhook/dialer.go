@@ -114,7 +114,7 @@ func (d *dialer) judged(ctx context.Context, address string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect: %w", err)
 	}
-	refused := errors.New("connect: the name has no address")
+	refused := errors.New("connect: the name has no address; correct the host")
 	for _, ip := range ips {
 		if refused = d.safe(ip, port); refused == nil {
 			return net.JoinHostPort(ip.Unmap().String(), port), nil
@@ -192,7 +192,7 @@ func (d *dialer) ask(ctx context.Context, conn net.Conn, target string) (*bufio.
 	_ = answer.Body.Close()
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the proxy does not connect to the receiver: it answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+		return nil, fmt.Errorf("the proxy does not connect to the receiver: it answered %d %s; allow the receiver in the proxy", answer.StatusCode, http.StatusText(answer.StatusCode))
 	case !stop():
 		return nil, ctx.Err()
 	}

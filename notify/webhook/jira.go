@@ -57,7 +57,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	}
 	event := p.EventOf(d)
 	if !p.Sends(event) {
-		return refused(t, fmt.Errorf("%s is not notified of %s", p.Name, event))
+		return refused(t, fmt.Errorf("%s is not notified of %s; remove that event from the webhook", p.Name, event))
 	}
 	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false, 0}
 	found := d.Reference
