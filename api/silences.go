@@ -41,8 +41,8 @@ type SilenceEdit struct {
 // SilenceRecord is a silence as people see it.
 type SilenceRecord struct {
 	silences.Silence
-	// Standing is by the store's clock.
-	Standing silences.Standing
+	// Status is by the store's clock.
+	Status silences.Status
 	// Suppressed is how many messages the silence has suppressed.
 	Suppressed int64
 	// Digests is how many digests list what it has suppressed.
@@ -64,7 +64,7 @@ type SilencePreview struct {
 	Partial bool
 	// Newest are matching alerts, newest first. Windows are the next windows.
 	Newest  []SilencePreviewed
-	Windows []silences.Standing
+	Windows []silences.Status
 }
 
 // SilencePreviewed is an alert that a silence applies to.
@@ -213,7 +213,7 @@ func (s *server) PreviewSilence(ctx context.Context, req PreviewSilenceRequestOb
 func silenceAnswer(r *SilenceRecord) Silence {
 	return Silence{
 		ID: r.ID, Version: r.Version, Name: r.Name, Reason: r.Reason, Match: r.Match, StartsAt: r.StartsAt.UTC(), EndsAt: utc(r.EndsAt),
-		Recurrence: r.Recurrence, State: r.Standing.State, From: instantOf(r.Standing.From), Until: instantOf(r.Standing.Until),
+		Recurrence: r.Recurrence, State: r.Status.State, From: instantOf(r.Status.From), Until: instantOf(r.Status.Until),
 		Digest: r.Digest, Suppressed: r.Suppressed, Digests: r.Digests, Problem: optional(r.Problem), CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
 		UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy, EndedAt: utc(r.EndedAt), EndedBy: optional(r.EndedBy),
 	}

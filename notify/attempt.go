@@ -45,7 +45,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
 	d.leases.keep(ctx, delivery.held(), claimedAt)
-	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }
+	delivery.Claim = func() error { return d.leases.check(delivery.held()) }
 	if delivery.AfterUnknown {
 		d.Observer.Unknown()
 		d.log(&a.settlement).WarnContext(ctx, "the previous attempt has no outcome; the message may be sent a second time")
@@ -131,9 +131,9 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 
 // settled logs a stored outcome, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
-	if settled.Unjudged != nil {
+	if settled.Unapplied != nil {
 		d.Observer.Unjudged()
-		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unjudged))
+		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unapplied))
 	}
 	switch {
 	case settled.Fenced:

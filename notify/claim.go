@@ -125,7 +125,7 @@ type Settled struct {
 	// Fenced says that the claim is no longer valid. The outcome is stored with its attempt, and
 	// nothing else was written, except that a success ends the message.
 	Fenced bool
-	// Unjudged is why the outcomes of this call were not applied to their webhooks. It is set on
+	// Unapplied is why the outcomes of this call were not applied to their webhooks. It is set on
 	// only one of the results.
-	Unjudged error
+	Unapplied error
 }

@@ -91,11 +91,11 @@ func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duratio
 	if o.lost {
 		return map[notify.Held]time.Duration{}, nil
 	}
-	return standing(held, lease), nil
+	return renewed(held, lease), nil
 }
 
-// standing is the result of a renewal in which no claim is lost.
-func standing(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
+// renewed is the result of a renewal in which no claim is lost.
+func renewed(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
 	left := map[notify.Held]time.Duration{}
 	for _, claim := range held {
 		left[claim] = lease

@@ -80,8 +80,8 @@ func (k *leases) keep(ctx context.Context, claim Held, asked time.Time) {
 	k.ended.Go(func() { k.run(ctx) })
 }
 
-// stands returns why a claim may have expired; nil while it is valid.
-func (k *leases) stands(claim Held) error {
+// check returns why a claim may have expired; nil while it is valid.
+func (k *leases) check(claim Held) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch c := k.held[claim]; {
@@ -226,9 +226,9 @@ func (k *leases) renewAll(ctx context.Context) {
 		return
 	}
 	for _, claim := range claims {
-		stands, known := left[claim]
+		remaining, known := left[claim]
 		if known {
-			k.renewed(claim, asked.Add(min(stands, k.span)))
+			k.renewed(claim, asked.Add(min(remaining, k.span)))
 		} else if k.lose(claim) {
 			k.lostOne()
 			k.logger.WarnContext(ctx, "lease lost; increase TOCSIN_LEASE if this repeats", slog.String("notification_id", claim.NotificationID.String()), slog.Any("error", errLost))

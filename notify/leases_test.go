@@ -16,8 +16,8 @@ import (
 // steps is a sender that makes a request every 700 ms, and checks its claim before each.
 type steps struct {
 	requests int
-	// stand is for how long the process is paused after the first request.
-	stand time.Duration
+	// pause is for how long the process is paused after the first request.
+	pause time.Duration
 	clock *jumping
 
 	mu   sync.Mutex
@@ -28,15 +28,15 @@ type steps struct {
 
 func (s *steps) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	for range s.requests {
-		if err := d.Stands(); err != nil {
+		if err := d.CheckClaim(); err != nil {
 			return notify.NotMade(err.Error())
 		}
 		s.mu.Lock()
 		s.made = append(s.made, time.Now())
 		s.mu.Unlock()
-		if s.stand > 0 {
-			s.clock.jump(s.stand)
-			s.stand = 0
+		if s.pause > 0 {
+			s.clock.jump(s.pause)
+			s.pause = 0
 			continue
 		}
 		select {
@@ -90,7 +90,7 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 		lost bool
 		// away is the period in which renewals fail.
 		away  [2]time.Duration
-		stand time.Duration
+		pause time.Duration
 		// deadAfter is the dispatcher's setting.
 		deadAfter time.Duration
 		made      int
@@ -102,15 +102,15 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 		"renewals fail for shorter than the lease": {away: [2]time.Duration{15 * time.Second, 29 * time.Second}, made: 100, verdict: notify.VerdictDelivered},
 		"renewals fail from the first on":          {away: [2]time.Duration{0, ever}, made: 43, verdict: notify.VerdictNotMade, ended: true},
 		"renewals fail later":                      {away: [2]time.Duration{15 * time.Second, ever}, made: 58, verdict: notify.VerdictNotMade, ended: true},
-		"the process is paused":                    {stand: 31 * time.Second, made: 1, verdict: notify.VerdictNotMade},
-		"the process is paused for a while":        {stand: 19 * time.Second, made: 100, verdict: notify.VerdictDelivered},
-		"the process is taken for dead":            {stand: 9 * time.Second, deadAfter: 12 * time.Second, made: 1, verdict: notify.VerdictNotMade},
+		"the process is paused":                    {pause: 31 * time.Second, made: 1, verdict: notify.VerdictNotMade},
+		"the process is paused for a while":        {pause: 19 * time.Second, made: 100, verdict: notify.VerdictDelivered},
+		"the process is taken for dead":            {pause: 9 * time.Second, deadAfter: 12 * time.Second, made: 1, verdict: notify.VerdictNotMade},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id, clock := uuid.New(), &jumping{}
 				o := &outbox{due: deliveries(1, id, ever), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lost: c.lost}
-				s := &steps{requests: 100, stand: c.stand, clock: clock}
+				s := &steps{requests: 100, pause: c.pause, clock: clock}
 				began := time.Now()
 				d := dispatcher(t, o, nil, func(options *notify.Options) {
 					options.Store = &cutOff{o, began.Add(c.away[0]), began.Add(c.away[1])}

@@ -361,9 +361,9 @@ type Delivery struct {
 	Claim func() error
 }
 
-// Stands returns why the claim of a delivery may have expired, or nil while it is valid. After it
+// CheckClaim returns why the claim of a delivery may have expired, or nil while it is valid. After it
 // expires nothing may be sent, because another replica may send the message.
-func (d *Delivery) Stands() error {
+func (d *Delivery) CheckClaim() error {
 	if d.Claim == nil {
 		return nil
 	}
@@ -398,6 +398,6 @@ type Sender interface {
 	// has been read, the webhook's timeout has passed or ctx has ended. Every failure is an
 	// outcome. If the cause of the end of ctx is [ErrFenced], Send still waits for the answer to a
 	// request that has left, because the answer says more than none. A sender calls
-	// [Delivery.Stands] before each request that it makes.
+	// [Delivery.CheckClaim] before each request that it makes.
 	Send(ctx context.Context, d *Delivery) Outcome
 }

@@ -79,7 +79,7 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 }
 
 func (f *fleet) Renew(_ context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
-	return standing(held, lease), nil
+	return renewed(held, lease), nil
 }
 
 func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {

@@ -26,7 +26,7 @@ func (c *Compiled) PlanDigests(was *Compiled, planned DigestPlan, now time.Time)
 	if !c.Digest {
 		return plan
 	}
-	var before Standing
+	var before Status
 	if was != nil {
 		before = was.At(now)
 	}

@@ -110,8 +110,8 @@ const (
 	Past     State = "PAST"
 )
 
-// Standing is the state of a silence at an instant.
-type Standing struct {
+// Status is the state of a silence at an instant.
+type Status struct {
 	State State
 	// From and Until are those of the window in force or of the next one; zero for a past silence.
 	From, Until time.Time
@@ -160,10 +160,10 @@ func (s *Silence) Over() *time.Time {
 }
 
 // At returns the state of the silence at an instant.
-func (c *Compiled) At(at time.Time) Standing {
+func (c *Compiled) At(at time.Time) Status {
 	end := c.Over()
 	if end != nil && !at.Before(*end) {
-		return Standing{State: Past}
+		return Status{State: Past}
 	}
 	within := c.StartsAt
 	if at.After(within) {
@@ -177,20 +177,20 @@ func (c *Compiled) At(at time.Time) Standing {
 		}
 	}
 	if end != nil && !from.Before(*end) {
-		return Standing{State: Past} // no window remains
+		return Status{State: Past} // no window remains
 	}
 	if end != nil && (c.Recurrence == nil || until.After(*end)) {
 		until = *end
 	}
 	if at.Before(from) {
-		return Standing{Upcoming, from, until}
+		return Status{Upcoming, from, until}
 	}
-	return Standing{Active, from, until}
+	return Status{Active, from, until}
 }
 
 // Windows returns the window in force at an instant, if there is one, and those after it, up to a
 // number of windows. A definition that cannot be used has none.
-func (d *Definition) Windows(at time.Time, most int) (windows []Standing) {
+func (d *Definition) Windows(at time.Time, most int) (windows []Status) {
 	c, err := Compile(&Silence{Definition: *d})
 	if err != nil {
 		return nil

@@ -28,8 +28,8 @@ type reconcile struct {
 const (
 	// maxReconcileHours is ten years.
 	maxReconcileHours = 10 * 365 * 24
-	// unjudgedNamed is how many of the rules that have evaluated nothing are named.
-	unjudgedNamed = 10
+	// unevaluatedNamed is how many of the rules that have evaluated nothing are named.
+	unevaluatedNamed = 10
 )
 
 // Run compares and prints. It returns an error if anything is missing or different.
@@ -58,8 +58,8 @@ type report struct {
 
 	missing, different int64
 	// until is the earliest end of a comparison; 0 without one.
-	until                       int64
-	samples, findings, unjudged []string
+	until                          int64
+	samples, findings, unevaluated []string
 }
 
 func newReport(out io.Writer) (*report, error) {
@@ -73,7 +73,7 @@ func (r *report) add(c app.Reconciliation) error {
 	r.missing, r.different = r.missing+c.Missing, r.different+c.Different
 	switch {
 	case c.ToNS == 0:
-		r.unjudged = append(r.unjudged, c.RuleName)
+		r.unevaluated = append(r.unevaluated, c.RuleName)
 	case r.until == 0 || c.ToNS < r.until:
 		r.until = c.ToNS
 	}
@@ -95,10 +95,10 @@ func (r *report) end(failed error) error {
 	if err := r.table.Flush(); err != nil {
 		return errors.Join(err, failed)
 	}
-	if failed != nil && r.until == 0 && len(r.unjudged) == 0 {
+	if failed != nil && r.until == 0 && len(r.unevaluated) == 0 {
 		return failed
 	}
-	if err := printUntil(r.out, r.until, r.unjudged); err != nil {
+	if err := printUntil(r.out, r.until, r.unevaluated); err != nil {
 		return errors.Join(err, failed)
 	}
 	for _, s := range r.samples {
@@ -151,19 +151,19 @@ func findingLine(f *app.ReconciliationFinding) string {
 
 // printUntil prints until when exchanges were compared, and for which rules none were. Otherwise a
 // person who has just started could take the zeros of the table for a result.
-func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
+func printUntil(out io.Writer, untilNS int64, unevaluated []string) error {
 	if untilNS == 0 {
 		_, err := fmt.Fprintln(out, "Nothing was compared: no rule has evaluated exchanges yet that can be compared. Try again in a few minutes.")
 		return err
 	}
 	_, err := fmt.Fprintf(out, "Exchanges that ended until %s were compared; newer ones may still be found.\n", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
-	if err != nil || len(unjudged) == 0 {
+	if err != nil || len(unevaluated) == 0 {
 		return err
 	}
-	names := strings.Join(unjudged[:min(len(unjudged), unjudgedNamed)], ", ")
-	if more := len(unjudged) - unjudgedNamed; more > 0 {
+	names := strings.Join(unevaluated[:min(len(unevaluated), unevaluatedNamed)], ", ")
+	if more := len(unevaluated) - unevaluatedNamed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	_, err = fmt.Fprintf(out, "Rules that have evaluated nothing older than that, and were not compared: %d (%s).\n", len(unjudged), names)
+	_, err = fmt.Fprintf(out, "Rules that have evaluated nothing older than that, and were not compared: %d (%s).\n", len(unevaluated), names)
 	return err
 }

@@ -79,7 +79,7 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 	if made.JSON201 == nil {
 		return errForeign
 	}
-	_, err = fmt.Fprintf(out, "%s %s: %s\n", made.JSON201.ID, shown(made.JSON201.Name), standing(made.JSON201))
+	_, err = fmt.Fprintf(out, "%s %s: %s\n", made.JSON201.ID, shown(made.JSON201.Name), stateOf(made.JSON201))
 	return err
 }
 
@@ -319,14 +319,14 @@ func (l *silenceList) Run(ctx context.Context, out io.Writer) error {
 	for i := range list {
 		s := &list[i]
 		if err == nil {
-			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", s.ID, shown(s.Name), standing(s), s.Suppressed, shown(s.CreatedBy))
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", s.ID, shown(s.Name), stateOf(s), s.Suppressed, shown(s.CreatedBy))
 		}
 	}
 	return errors.Join(err, table.Flush())
 }
 
-// standing describes the state of a silence.
-func standing(s *api.Silence) string {
+// stateOf describes the state of a silence.
+func stateOf(s *api.Silence) string {
 	switch {
 	case s.Problem != nil:
 		return "cannot be used: " + shown(*s.Problem)

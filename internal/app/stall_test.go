@@ -136,7 +136,7 @@ func TestOutcomesThatAreNotJudgedAreReported(t *testing.T) {
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no judgement'; end $$`)
 	w.exec(`create trigger refuse before update on webhook_state for each row execute function refuse()`)
 	settled, err := w.db.Outbox().Settle(t.Context(), []notify.Settlement{w.unanswered(&claimed[0]), w.unanswered(&claimed[1])})
-	if err != nil || settled[0].Fenced || settled[0].Unjudged == nil || settled[1] != (notify.Settled{}) {
+	if err != nil || settled[0].Fenced || settled[0].Unapplied == nil || settled[1] != (notify.Settled{}) {
 		t.Errorf("settled %+v, %v", settled, err)
 	}
 	w.wantColumn("stored", attempts, "1 RETRY", "1 RETRY")

@@ -17,24 +17,24 @@ import (
 // beginEvidence bounds how long a transaction waits for the locks on breakers.
 const beginEvidence = begin + `; set local lock_timeout = '1s'`
 
-// judge applies stored outcomes to the breakers and holds of their webhooks, webhook by webhook, in
+// applyOutcomes applies stored outcomes to the breakers and holds of their webhooks, webhook by webhook, in
 // a separate transaction. Within the settlement, a paused replica that holds a lock would delay the
 // settlements of all others until their leases expire and their messages are sent again. A replica
 // that does not get the locks in time skips this step, and so does one that dies before it. Then
 // one piece of evidence is lost, and the next attempt gives another. If it came from a probe, the
 // next probe goes out after the lease of this one.
-func (s *Outbox) judge(ctx context.Context, st *settling) {
+func (s *Outbox) applyOutcomes(ctx context.Context, st *settling) {
 	counts := func(i int) bool { return !st.results[i].Fenced && st.settlements[i].Breaker != nil }
 	asked := st.webhooksFor(counts)
 	if len(asked) == 0 {
 		return
 	}
-	if err := s.judgeAll(ctx, st, counts, asked); err != nil {
-		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("evaluate outcomes: %w", err)
+	if err := s.applyOutcomesTo(ctx, st, counts, asked); err != nil {
+		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unapplied = fmt.Errorf("apply outcomes: %w", err)
 	}
 }
 
-func (s *Outbox) judgeAll(ctx context.Context, st *settling, counts func(i int) bool, asked []uuid.UUID) error {
+func (s *Outbox) applyOutcomesTo(ctx context.Context, st *settling, counts func(i int) bool, asked []uuid.UUID) error {
 	bad := st.webhooksFor(func(i int) bool { return counts(i) && st.settlements[i].Outcome.Verdict != notify.VerdictDelivered })
 	if len(bad) < len(asked) {
 		// A delivery changes nothing if there is no trouble to forget.
@@ -59,7 +59,7 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, counts func(i int) 
 			return fmt.Errorf("lock breakers: %w", err)
 		}
 		for i := range rows {
-			if err := st.judgeOne(ctx, q, &rows[i], counts); err != nil {
+			if err := st.applyOutcomesOf(ctx, q, &rows[i], counts); err != nil {
 				return err
 			}
 		}
@@ -67,9 +67,9 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, counts func(i int) 
 	})
 }
 
-// judgeOne applies the outcomes of a webhook to its breaker. Outcomes of a version before an edit
+// applyOutcomesOf applies the outcomes of a webhook to its breaker. Outcomes of a version before an edit
 // say nothing about the webhook and are ignored.
-func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, counts func(i int) bool) error {
+func (st *settling) applyOutcomesOf(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, counts func(i int) bool) error {
 	was := breakerOf(pgq.WebhookFlowsRow{
 		Failures: row.Failures, Openings: row.Openings, OpenedAt: row.OpenedAt, OpenUntil: row.OpenUntil,
 		LastError: row.LastError, LastErrorAt: row.LastErrorAt,

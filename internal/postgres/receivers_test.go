@@ -19,10 +19,10 @@ import (
 func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		own   notify.Schedule
-		told  bool
-		want  []notify.Reason
-		ended []string
+		own      notify.Schedule
+		notified bool
+		want     []notify.Reason
+		ended    []string
 	}{
 		"a chat":           {notify.Schedule{}, false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
 		"a keyed receiver": {notify.Schedule{KeepsState: true}, false, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
@@ -32,7 +32,7 @@ func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 			[]notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved},
 			[]string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"},
 		},
-		"a keyed receiver that was not told": {
+		"a keyed receiver that was not notified": {
 			notify.Schedule{KeepsState: true, MaxAge: time.Hour},
 			false, nil,
 			[]string{"DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED", "EXHAUSTED FIRED"},
@@ -48,7 +48,7 @@ func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 					n.settled(d, notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
 				}
 			}
-			if c.told {
+			if c.notified {
 				send()
 			}
 			n.act(alerts.Acknowledge)

@@ -130,14 +130,14 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	before := map[uuid.UUID]int64{}
 	var raise pgq.SweepRaiseParams
 	for _, row := range rows {
-		if _, seen := before[row.RuleID]; seen || !row.OfExchange || !row.Judged {
+		if _, seen := before[row.RuleID]; seen || !row.OfExchange || !row.Evaluated {
 			continue
 		}
 		before[row.RuleID] = row.SweptBeforeNs
 	}
 	wanted := map[uuid.UUID]bool{}
 	for _, row := range rows {
-		if !row.OfExchange || !row.Judged || row.StartTimeNs < row.SweptBeforeNs || wanted[row.RuleID] {
+		if !row.OfExchange || !row.Evaluated || row.StartTimeNs < row.SweptBeforeNs || wanted[row.RuleID] {
 			continue
 		}
 		reach, known := reachOf(row, keep)
@@ -158,7 +158,7 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	}
 	var over []uuid.UUID
 	for _, row := range rows {
-		if !row.OfExchange || !row.Judged || row.StartTimeNs < before[row.RuleID] {
+		if !row.OfExchange || !row.Evaluated || row.StartTimeNs < before[row.RuleID] {
 			over = append(over, row.AlertID)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Settle stores outcomes and their consequences. What they say about the webhooks is stored
-// separately and afterwards, see [Outbox.judge].
+// separately and afterwards, see [Outbox.applyOutcomes].
 func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	st := settling{settlements: settlements}
 	if done, err := s.settlePlain(ctx, &st); err != nil || done {
@@ -26,7 +26,7 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	s.judge(ctx, &st)
+	s.applyOutcomes(ctx, &st)
 	return st.results, nil
 }
 
@@ -44,26 +44,26 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
 	}
-	stood := make(map[claim]bool, len(ended))
+	valid := make(map[claim]bool, len(ended))
 	for _, row := range ended {
-		stood[claim{row.NotificationID, row.ClaimToken}] = true
+		valid[claim{row.NotificationID, row.ClaimToken}] = true
 	}
-	st.note(stood)
+	st.note(valid)
 	if len(ended) < len(st.settlements) {
-		err = s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), stood) })
+		err = s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), valid) })
 		if err != nil {
 			return false, fmt.Errorf("settle: %w", err)
 		}
 	}
-	s.judge(ctx, st)
+	s.applyOutcomes(ctx, st)
 	return true, nil
 }
 
 // note stores whose claims were still valid.
-func (st *settling) note(stood map[claim]bool) {
+func (st *settling) note(valid map[claim]bool) {
 	st.results = make([]notify.Settled, len(st.settlements))
 	for i := range st.settlements {
-		st.results[i].Fenced = !stood[claimOf(&st.settlements[i])]
+		st.results[i].Fenced = !valid[claimOf(&st.settlements[i])]
 	}
 }
 
@@ -87,14 +87,14 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 	if err := st.holdAlerts(ctx, q); err != nil {
 		return err
 	}
-	stood := make(map[claim]bool, len(st.settlements))
+	valid := make(map[claim]bool, len(st.settlements))
 	if rows := st.choose(func(s *notify.Settlement) bool { return s.Decision.Status != notify.Retrying }); rows != nil {
 		ended, err := q.SettleEnded(ctx, rows.ended())
 		if err != nil {
 			return fmt.Errorf("end messages: %w", err)
 		}
 		for _, row := range ended {
-			stood[claim{row.NotificationID, row.ClaimToken}] = true
+			valid[claim{row.NotificationID, row.ClaimToken}] = true
 		}
 	}
 	if rows := st.choose(func(s *notify.Settlement) bool { return s.Decision.Status == notify.Retrying }); rows != nil {
@@ -103,11 +103,11 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 			return fmt.Errorf("repeat messages: %w", err)
 		}
 		for _, row := range again {
-			stood[claim{row.NotificationID, row.ClaimToken}] = true
+			valid[claim{row.NotificationID, row.ClaimToken}] = true
 		}
 	}
-	st.note(stood)
-	if err := st.storeFenced(ctx, q, stood); err != nil {
+	st.note(valid)
+	if err := st.storeFenced(ctx, q, valid); err != nil {
 		return err
 	}
 	return st.followUp(ctx, q)
@@ -139,13 +139,13 @@ type claim struct {
 
 func claimOf(s *notify.Settlement) claim { return claim{s.NotificationID, s.Token} }
 
-func (st *settling) storeFenced(ctx context.Context, q *pgq.Queries, stood map[claim]bool) error {
-	fenced := st.choose(func(s *notify.Settlement) bool { return !stood[claimOf(s)] })
+func (st *settling) storeFenced(ctx context.Context, q *pgq.Queries, valid map[claim]bool) error {
+	fenced := st.choose(func(s *notify.Settlement) bool { return !valid[claimOf(s)] })
 	if fenced == nil {
 		return nil
 	}
 	if late := st.choose(func(s *notify.Settlement) bool {
-		return !stood[claimOf(s)] && s.Decision.Status == notify.Delivered
+		return !valid[claimOf(s)] && s.Decision.Status == notify.Delivered
 	}); late != nil {
 		if err := q.SettleLate(ctx, pgq.SettleLateParams{Ids: late.ids, Numbers: late.numbers}); err != nil {
 			return fmt.Errorf("end messages that arrived late: %w", err)

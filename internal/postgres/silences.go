@@ -87,14 +87,14 @@ func getSilence(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID
 func silenceRecord(row *pgq.Silence, now time.Time, suppressed, digests int64) api.SilenceRecord {
 	r := api.SilenceRecord{Silence: silenceOf(row), Suppressed: suppressed, Digests: digests}
 	if c, err := silences.Compile(&r.Silence); err == nil {
-		r.Standing = c.At(now)
+		r.Status = c.At(now)
 		return r
 	} else if r.Problem == "" {
 		r.Problem = err.Error()
 	}
-	r.Standing.State = silences.Upcoming // it suppresses nothing
+	r.Status.State = silences.Upcoming // it suppresses nothing
 	if r.EndedAt != nil || r.EndsAt != nil && !r.EndsAt.After(now) {
-		r.Standing.State = silences.Past
+		r.Status.State = silences.Past
 	}
 	return r
 }

@@ -251,7 +251,7 @@ func TestSilencesAreKept(t *testing.T) {
 	w := newWindowAlerts(t)
 	ctx, s := t.Context(), w.db.Silences()
 	made, err := s.Create(ctx, tenant, "ada", silence("one", severities(rules.Info)))
-	if err != nil || made.Version != 1 || made.CreatedBy != "ada" || made.Standing.State != silences.Active {
+	if err != nil || made.Version != 1 || made.CreatedBy != "ada" || made.Status.State != silences.Active {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	past := time.Now().Add(-time.Hour)
@@ -291,7 +291,7 @@ func TestSilencesAreKept(t *testing.T) {
 	_, err = s.End(ctx, "elsewhere", "bob", made.ID)
 	refused("the end of another tenant's", fault.NotFound, err)
 	ended, err := s.End(ctx, tenant, "eve", made.ID)
-	if err != nil || ended.EndedBy != "eve" || ended.Standing.State != silences.Past {
+	if err != nil || ended.EndedBy != "eve" || ended.Status.State != silences.Past {
 		t.Errorf("%+v, %v", ended, err)
 	}
 	again, err := s.End(ctx, tenant, "bob", made.ID)

@@ -284,7 +284,7 @@ func (w *world) vanish() {
 		longest = max(longest, time.Duration(d.WindowSeconds+d.ForDurationSeconds)*time.Second)
 	}
 	missing := w.until(members, longest+time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
-		return slices.ContainsFunc(w.db.Standing(m.r.id), func(a model.Alert) bool { return a.Group == m.group && a.State != alerts.Pending })
+		return slices.ContainsFunc(w.db.OpenOrHeld(m.r.id), func(a model.Alert) bool { return a.Group == m.group && a.State != alerts.Pending })
 	})
 	for _, m := range missing {
 		w.violate("P1", "rule %s has no alert of %q, of which nothing ended for %v", short(m.r.id), m.group, longest+time.Duration(latenessMost))
@@ -304,7 +304,7 @@ func (w *world) comeBack() {
 		}
 	}
 	stays := w.until(members, time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
-		gone[m] = gone[m] || !slices.ContainsFunc(w.db.Standing(m.r.id), func(a model.Alert) bool { return a.Group == m.group })
+		gone[m] = gone[m] || !slices.ContainsFunc(w.db.OpenOrHeld(m.r.id), func(a model.Alert) bool { return a.Group == m.group })
 		return gone[m]
 	})
 	for _, m := range stays {

@@ -213,11 +213,11 @@ func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
 	if r == nil {
 		return
 	}
-	standing := w.db.Standing(a.RuleID)
-	for i := range standing {
-		for j := range standing[:i] {
-			if standing[i].Group == standing[j].Group {
-				w.violate("P1", "rule %s has two alerts of %q that are open or held: %s and %s", short(r.id), standing[i].Group, short(standing[j].ID), short(standing[i].ID))
+	list := w.db.OpenOrHeld(a.RuleID)
+	for i := range list {
+		for j := range list[:i] {
+			if list[i].Group == list[j].Group {
+				w.violate("P1", "rule %s has two alerts of %q that are open or held: %s and %s", short(r.id), list[i].Group, short(list[j].ID), short(list[i].ID))
 			}
 		}
 	}
@@ -297,7 +297,7 @@ func (w *world) checkQuiet() {
 		if r.absent() {
 			continue // it fires
 		}
-		for _, a := range w.db.Standing(r.id) {
+		for _, a := range w.db.OpenOrHeld(r.id) {
 			w.violate("P4", "alert %s of rule %s for %q is %s, held %v, long after its window became empty", short(a.ID), short(r.id), a.Group, a.State, a.Held)
 		}
 	}
@@ -337,7 +337,7 @@ func (w *world) burst() {
 				volume++
 			}
 		}
-		fires := slices.ContainsFunc(w.db.Standing(r.id), func(a model.Alert) bool { return a.State == alerts.Firing && a.Group == group })
+		fires := slices.ContainsFunc(w.db.OpenOrHeld(r.id), func(a model.Alert) bool { return a.State == alerts.Firing && a.Group == group })
 		if enough := d.FireMode == rules.CountInWindow || reaches(d, observed, volume); enough && !fires && w.violation == nil {
 			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), observed, volume, d.WindowSeconds)
 		}

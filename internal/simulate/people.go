@@ -258,7 +258,7 @@ func (w *world) editRule() {
 // editRecipients has a rule notify others, most often a window rule whose alert is open.
 func (w *world) editRecipients() {
 	id, was := w.someRule()
-	if open := slices.DeleteFunc(slices.Clone(w.people.rules), func(id uuid.UUID) bool { return len(w.db.Standing(id)) == 0 }); len(open) > 0 {
+	if open := slices.DeleteFunc(slices.Clone(w.people.rules), func(id uuid.UUID) bool { return len(w.db.OpenOrHeld(id)) == 0 }); len(open) > 0 {
 		id = open[w.rand.IntN(len(open))]
 		row, _ := w.db.Rule(id)
 		was = row.Rule

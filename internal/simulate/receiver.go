@@ -46,7 +46,7 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	key := d.MessageID()
 	if w.asksFirst(d) {
 		_ = w.do(ctx, p, "search", key, 0, func() error { return nil }) // it finds nothing, or gets no response
-		if err := d.Stands(); err != nil {
+		if err := d.CheckClaim(); err != nil {
 			return notify.NotMade(err.Error())
 		}
 		w.checkClaim(p, d)

@@ -52,8 +52,8 @@ func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, reason notify.
 	return len(done.Inserted)+len(done.Changed) == 1, done.Notifications[l.webhook]
 }
 
-// standing returns the only alert of a rule and group that is open or held.
-func (l *law) standing(r *rules.Rule, group string) (found evaluator.OpenAlert, there bool) {
+// openOrHeld returns the only alert of a rule and group that is open or held.
+func (l *law) openOrHeld(r *rules.Rule, group string) (found evaluator.OpenAlert, there bool) {
 	l.Helper()
 	open, err := l.Evaluation.OpenAlerts(l.Context(), []uuid.UUID{r.ID})
 	l.must(err)
@@ -95,7 +95,7 @@ func windowSteps(l *law) {
 	expect("it fires again", alerts.Fire, first, notify.ReasonFired, false)
 	expect("a first reminder", alerts.Remind, first, notify.ReasonReminder, true)
 	expect("a second reminder", alerts.Remind, first, notify.ReasonReminder, true)
-	o, there := l.standing(&r, "orders")
+	o, there := l.openOrHeld(&r, "orders")
 	if !there || o.ID != first || o.State != alerts.Firing || o.Reminders != 2 || o.NewestEndedNS-o.NewestStartNS != 7 || o.LeastNS != 900e6 || o.NotifiedAt.Before(o.Since) {
 		l.Errorf("open: %+v", o)
 	}
@@ -104,7 +104,7 @@ func windowSteps(l *law) {
 	expect("resolved again", alerts.Clear, first, "", false)
 	expect("the next one", alerts.Raise, second, notify.ReasonFired, true)
 	l.must(l.Resolve(second))
-	o, there = l.standing(&r, "orders")
+	o, there = l.openOrHeld(&r, "orders")
 	if !there || !o.Held || o.ID != second {
 		l.Errorf("after a person resolved it: %+v", o)
 	}
@@ -164,13 +164,13 @@ func windowGroups(l *law) {
 	l.must(err)
 	l.equal("what waited", l.Alert(ids[1]), alerts.State(""))
 	l.equal("what fires", l.Alert(ids[2]), alerts.Firing)
-	if _, there := l.standing(&r, "billing"); there {
+	if _, there := l.openOrHeld(&r, "billing"); there {
 		l.Error("what waited is open")
 	}
 	_, err = l.EnableRule(r.ID, true)
 	l.must(err)
 	l.Advance(time.Second)
-	if o, there := l.standing(&r, "orders"); !there || o.ID != ids[2] {
+	if o, there := l.openOrHeld(&r, "orders"); !there || o.ID != ids[2] {
 		l.Errorf("what fires is open: %+v", o)
 	}
 }

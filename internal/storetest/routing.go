@@ -122,7 +122,7 @@ func routedWindow(l *law) {
 	}
 	has := func(group string, want *alerts.Routing) {
 		l.Helper()
-		open, there := l.standing(&r, group)
+		open, there := l.openOrHeld(&r, group)
 		if !there || !reflect.DeepEqual(open.Routing, want) {
 			l.Errorf("%s is open with %+v, want %+v", group, open.Routing, want)
 		}

@@ -53,9 +53,9 @@ type Server struct {
 	User, Password string
 	// Dial opens a connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Stands returns why the message may not be sent any more, or nil while it may. A nil Stands
+	// CheckClaim returns why the message may not be sent any more, or nil while it may. A nil CheckClaim
 	// means that it always may.
-	Stands func() error
+	CheckClaim func() error
 }
 
 // throttled is the pause for a server that limits rates.
@@ -324,8 +324,8 @@ func (t *transaction) data(content []byte) (notify.Outcome, error) {
 	if _, err := w.Write(content); err != nil {
 		return notify.Outcome{NothingSent: true}, fmt.Errorf("send the message: %w", err)
 	}
-	if stands := t.server.Stands; stands != nil {
-		if err := stands(); err != nil {
+	if check := t.server.CheckClaim; check != nil {
+		if err := check(); err != nil {
 			return notify.Outcome{NothingSent: true}, err
 		}
 	}

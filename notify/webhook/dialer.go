@@ -99,8 +99,8 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &counted{Conn: conn}, nil
 }
 
-// judged returns the address of a target that the guard allows.
-func (d *dialer) judged(ctx context.Context, address string) (string, error) {
+// allowed returns the address of a target that the guard allows.
+func (d *dialer) allowed(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", fmt.Errorf("connect: %w", err)
@@ -135,7 +135,7 @@ func (d *dialer) safe(ip netip.Addr, port string) error {
 func (d *dialer) tunnel(ctx context.Context, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	target, err := d.judged(ctx, address)
+	target, err := d.allowed(ctx, address)
 	if err != nil {
 		return nil, err
 	}

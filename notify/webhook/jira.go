@@ -116,10 +116,10 @@ func (j *jiraAttempt) stopped(err error) notify.Outcome {
 
 // exchange makes a call, unless the claim may have expired.
 func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.Outcome, body []byte) {
-	if err := j.d.Stands(); err != nil {
+	if err := j.d.CheckClaim(); err != nil {
 		return j.stopped(err), nil
 	}
-	content := &lastCheck{ReadCloser: r.Body, stands: j.d.Stands}
+	content := &lastCheck{ReadCloser: r.Body, check: j.d.CheckClaim}
 	if r.ContentLength > 0 {
 		r.Body = content
 	}
@@ -142,14 +142,14 @@ func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.O
 type lastCheck struct {
 	io.ReadCloser
 
-	stands func() error
-	asked  sync.Once
-	over   atomic.Pointer[error]
+	check func() error
+	asked sync.Once
+	over  atomic.Pointer[error]
 }
 
 func (b *lastCheck) Read(p []byte) (int, error) {
 	b.asked.Do(func() {
-		if err := b.stands(); err != nil {
+		if err := b.check(); err != nil {
 			b.over.Store(&err)
 		}
 	})

@@ -45,7 +45,7 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 	defer cancel()
 	server := email.Server{
 		Host: to.Host, Address: to.Address(), TLS: to.Security == preset.SecurityTLS, StartTLS: to.Security == preset.SecurityStartTLS,
-		Config: s.tls, User: to.User, Password: to.Password, Dial: s.dialer.dial, Stands: d.Stands,
+		Config: s.tls, User: to.User, Password: to.Password, Dial: s.dialer.dial, CheckClaim: d.CheckClaim,
 	}
 	o, err = server.Send(ctx, to.From, to.To, d.Reached, content)
 	if err != nil {

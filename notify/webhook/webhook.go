@@ -147,7 +147,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	if err != nil {
 		return refused(t, err)
 	}
-	if err := d.Stands(); err != nil {
+	if err := d.CheckClaim(); err != nil {
 		return stopped(err)
 	}
 	return s.attempt(ctx, t, &d.Webhook, r, now)

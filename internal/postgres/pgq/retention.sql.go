@@ -57,7 +57,7 @@ func (q *Queries) LookBackLongest(ctx context.Context) (LookBackLongestRow, erro
 const sweepAlertCandidates = `-- name: SweepAlertCandidates :many
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
-       (p.rule_id is not null)::boolean as judged,
+       (p.rule_id is not null)::boolean as evaluated,
        p.cursor, p.backfill_from_ns, p.position, coalesce(p.armed_since_ns, 0)::bigint as armed_since_ns,
        coalesce(p.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
@@ -84,7 +84,7 @@ type SweepAlertCandidatesRow struct {
 	ResolvedAt      *time.Time
 	StartTimeNs     int64
 	OfExchange      bool
-	Judged          bool
+	Evaluated       bool
 	Cursor          *string
 	BackfillFromNs  *int64
 	Position        *string
@@ -116,7 +116,7 @@ func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandid
 			&i.ResolvedAt,
 			&i.StartTimeNs,
 			&i.OfExchange,
-			&i.Judged,
+			&i.Evaluated,
 			&i.Cursor,
 			&i.BackfillFromNs,
 			&i.Position,

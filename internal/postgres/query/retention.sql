@@ -46,7 +46,7 @@ where b.notification_id in (
 -- of them may be deleted; alerts with open messages may not.
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
-       (p.rule_id is not null)::boolean as judged,
+       (p.rule_id is not null)::boolean as evaluated,
        p.cursor, p.backfill_from_ns, p.position, coalesce(p.armed_since_ns, 0)::bigint as armed_since_ns,
        coalesce(p.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds,
        (extract(epoch from now()) * 1e9)::bigint as now_ns

@@ -117,7 +117,7 @@ func (db *Postgres) Undo(action uuid.UUID) (restored []uuid.UUID, err error) {
 }
 
 func (db *Postgres) restore(a Alert, change uint64) bool {
-	taken := slices.ContainsFunc(db.Standing(a.RuleID), func(o Alert) bool { return a.Window && o.ID != a.ID && o.Group == a.Group })
+	taken := slices.ContainsFunc(db.OpenOrHeld(a.RuleID), func(o Alert) bool { return a.Window && o.ID != a.ID && o.Group == a.Group })
 	switch {
 	case a.State == alerts.Acknowledged:
 		a.State, a.AcknowledgedAt = alerts.Firing, time.Time{}

@@ -190,7 +190,7 @@ type Postgres struct {
 	sources       table[string, announcement]
 	alerts        table[uuid.UUID, Alert]
 	once          table[onceKey, uuid.UUID]
-	standing      table[uuid.UUID, []uuid.UUID]
+	openOrHeld    table[uuid.UUID, []uuid.UUID]
 	notifications table[uuid.UUID, Notification]
 	notifiedOnce  table[notificationKey, uuid.UUID]
 	ofAlert       table[uuid.UUID, []uuid.UUID]
@@ -226,7 +226,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, evaluator.Backfill](log)
 	db.replays = newTable[uuid.UUID, Replay](log)
 	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
-	db.alerts, db.once, db.standing = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
+	db.alerts, db.once, db.openOrHeld = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
 	db.notifications, db.notifiedOnce = newTable[uuid.UUID, Notification](log), newTable[notificationKey, uuid.UUID](log)
 	db.ofAlert, db.outbox = newTable[uuid.UUID, []uuid.UUID](log), newTable[uuid.UUID, OutboxRow](log)
 	db.attempts, db.lastAttempt = newTable[attemptKey, Attempt](log), newTable[uuid.UUID, int](log)

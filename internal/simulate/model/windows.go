@@ -21,9 +21,9 @@ import (
 // occupies reports whether an alert of a window rule is open, or holds its group back.
 func (a *Alert) occupies() bool { return a.Window && (a.State != alerts.Resolved || a.Held) }
 
-// Standing returns the alerts of a window rule that are open or held, in order.
-func (db *Postgres) Standing(rule uuid.UUID) []Alert {
-	ids, _ := db.standing.get(rule)
+// OpenOrHeld returns the alerts of a window rule that are open or held, in order.
+func (db *Postgres) OpenOrHeld(rule uuid.UUID) []Alert {
+	ids, _ := db.openOrHeld.get(rule)
 	list := make([]Alert, len(ids))
 	for i, id := range ids {
 		list[i] = db.alerts.rows[id]
@@ -56,13 +56,13 @@ func (db *Postgres) index(a *Alert, occupies bool) {
 	if !a.Window {
 		return
 	}
-	ids, _ := db.standing.get(a.RuleID)
+	ids, _ := db.openOrHeld.get(a.RuleID)
 	at, known := slices.BinarySearchFunc(ids, a.ID, compareIDs)
 	switch {
 	case occupies && !known:
-		db.standing.put(a.RuleID, slices.Insert(slices.Clone(ids), at, a.ID))
+		db.openOrHeld.put(a.RuleID, slices.Insert(slices.Clone(ids), at, a.ID))
 	case !occupies && known:
-		db.standing.put(a.RuleID, slices.Delete(slices.Clone(ids), at, at+1))
+		db.openOrHeld.put(a.RuleID, slices.Delete(slices.Clone(ids), at, at+1))
 	}
 }
 
@@ -70,7 +70,7 @@ func (db *Postgres) index(a *Alert, occupies bool) {
 func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
 	var open []evaluator.OpenAlert
 	for _, rule := range ruleIDs {
-		for _, a := range db.Standing(rule) {
+		for _, a := range db.OpenOrHeld(rule) {
 			o := alerts.Open{State: a.State, Since: a.FiredAt, NotifiedAt: a.NotifiedAt, Reminders: a.Reminders, Held: a.Held}
 			if a.Held {
 				o.Since = a.ResolvedAt
@@ -160,7 +160,7 @@ func (db *Postgres) notifyEnd(c *evaluator.Change, now time.Time, done *evaluato
 // raiseWindow opens an alert, unless one of its group is open or held.
 func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
 	a := &c.Instance
-	for _, other := range db.Standing(a.RuleID) {
+	for _, other := range db.OpenOrHeld(a.RuleID) {
 		if other.Group == a.Count.Group && db.has(WindowOnce) {
 			return false
 		}
@@ -223,7 +223,7 @@ func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
 
 // dropPending removes the alerts of a rule of which nobody was notified.
 func (db *Postgres) dropPending(rule uuid.UUID) {
-	for _, a := range db.Standing(rule) {
+	for _, a := range db.OpenOrHeld(rule) {
 		if a.State == alerts.Pending {
 			db.removeAlert(a.ID)
 		}
