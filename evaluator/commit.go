@@ -158,6 +158,6 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 		return
 	}
 	if err := p.Publisher.Publish(context.WithoutCancel(ctx), wake); err != nil {
-		p.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
+		p.Logger.WarnContext(ctx, "wake-up not published; dispatchers find the messages by polling: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 }

@@ -229,14 +229,14 @@ func (e *Evaluator) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		due, err := e.hold(ctx)
 		if err != nil && ctx.Err() == nil {
-			e.Logger.ErrorContext(ctx, "partitions not leased", slog.Any("error", err))
+			e.Logger.ErrorContext(ctx, "partitions not leased; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		for _, p := range due {
 			passes.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
-					e.Logger.ErrorContext(ctx, "pass failed", slog.Int("partition", p.number), slog.Any("error", err))
+					e.Logger.ErrorContext(ctx, "pass failed; the next one does the same work: run tocsin doctor if this repeats", slog.Int("partition", p.number), slog.Any("error", err))
 				}
 			})
 		}

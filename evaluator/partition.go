@@ -105,7 +105,7 @@ func (p *partition) run(stop context.Context) (result Result, err error) {
 	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			p.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+			p.Logger.ErrorContext(ctx, "pass panicked, which is a bug in Tocsin; the next one does the same work: please report it", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
 			err = fmt.Errorf("panic: %v", panicked)
 			p.forget()
 		}

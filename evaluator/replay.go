@@ -188,7 +188,7 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 func (p *pass) replayWaits(ctx context.Context, r *rule, why error) error {
 	at, problem := r.replay, rules.CleanText(why.Error(), maxProblemBytes)
 	at.fails(p.Clock())
-	p.Logger.WarnContext(ctx, "replay waits; it is retried", slog.Any("rule", r.ID), slog.Any("error", why))
+	p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", why))
 	if problem == at.problem {
 		return nil
 	}

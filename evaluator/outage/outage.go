@@ -109,7 +109,7 @@ func (a *Announcer) announce(ctx context.Context, announced bool, call func(cont
 	defer cancel()
 	notifications, err := call(ctx)
 	if err != nil {
-		a.Logger.WarnContext(ctx, "health of the source not recorded", slog.Any("error", err))
+		a.Logger.WarnContext(ctx, "health of the source not recorded; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -184,7 +184,7 @@ func (r *Resolver) Run(ctx context.Context) {
 		}
 		result, err := r.Tick(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.Logger.WarnContext(ctx, "alerts not resolved by age or evidence", slog.Any("error", err))
+			r.Logger.WarnContext(ctx, "alerts not resolved by age or evidence; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		if result.Aged+result.Proven > 0 {
 			r.Logger.InfoContext(ctx, "alerts resolved", slog.Int("by_age", result.Aged), slog.Int("by_evidence", result.Proven))
@@ -242,7 +242,7 @@ func (r *Resolver) note(ctx context.Context, failed map[uuid.UUID]bool, about []
 	for _, rule := range about {
 		failed[rule.ID] = true
 	}
-	r.Logger.WarnContext(ctx, "alerts of a rule not resolved by age or evidence",
+	r.Logger.WarnContext(ctx, "alerts of a rule not resolved by age or evidence; it is retried: run tocsin doctor if this repeats",
 		slog.String("rule_id", about[0].ID.String()), slog.Int("rules", len(about)), slog.Any("error", err))
 }
 
