@@ -99,7 +99,7 @@ func (s *server) checkHold(ctx context.Context, action alerts.Action, until *tim
 	case until == nil:
 		return nil
 	case action != alerts.Resolve:
-		return invalidField("holdUntil", "not_applicable", "Only a resolved alert can be held — leave it out")
+		return invalidField("holdUntil", "not_applicable", "Only a resolved alert can be held; leave it out")
 	}
 	now, err := s.Clock(ctx)
 	switch {

@@ -13,12 +13,12 @@ import (
 
 // Messages of conditions that exclude each other.
 const (
-	excludesAll          = "Excludes everything that is included; nothing could match"
-	messageAskedFor      = "The filter requires messages that this excludes; nothing could match"
-	attributeContradicts = "No value meets this and the other conditions on the attribute; nothing could match"
-	durationAboveMaximum = "The filter excludes exchanges that last this long; nothing could reach the threshold"
+	excludesAll          = "Excludes everything that is included, so nothing could match; change one of the two"
+	messageAskedFor      = "The filter requires messages that this excludes, so nothing could match; change one of the two"
+	attributeContradicts = "No value meets this and the other conditions on the attribute, so nothing could match; change one of them"
+	durationAboveMaximum = "The filter excludes exchanges that last this long, so nothing could reach the threshold; lower the threshold, or raise the maximum duration"
 	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
-	durationAlways       = "The filter only matches exchanges that last this long, so the threshold would always be reached; raise it, or lower the minimum duration"
+	durationAlways       = "The filter only matches exchanges that last this long, so the threshold would always be reached; raise the threshold, or lower the minimum duration"
 	alwaysAll            = "Every exchange of the scope matches, so the ratio would always be 100%; choose one status, or add a condition"
 	evidenceFiltered     = "The filter excludes exchanges with this attribute, so nothing would ever be evidence; change the filter, or name another attribute"
 	learnedFiltered      = "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute"

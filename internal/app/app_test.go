@@ -127,8 +127,8 @@ func TestFromAFailureToAMessageOverTheAPI(t *testing.T) {
 		"name": "failures", "fireMode": "PER_EXCHANGE", "severity": "CRITICAL", "webhookIds": []any{hook["id"]},
 	}
 	for field, message := range map[string]string{
-		"reNotifyMinutes":    "Per-exchange rules fire exactly once — re-notify does not apply",
-		"forDurationSeconds": "Per-exchange rules fire at once — a duration does not apply",
+		"reNotifyMinutes":    "Rules about single exchanges send no reminders; leave it out",
+		"forDurationSeconds": "Rules about single exchanges fire at once; leave it out",
 	} {
 		bad := map[string]any{field: 60}
 		maps.Copy(bad, rule)

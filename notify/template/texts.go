@@ -222,7 +222,7 @@ func prefixed(what string, err error) error {
 }
 
 // CheckRule returns what is wrong with the templates of a rule, by field. It parses them and
-// renders them with the worst samples of exchanges or, for a counting rule, of counts.
+// renders them with the worst samples of exchanges or, for a window rule, of counts.
 func CheckRule(d *rules.Definition) []fault.Field {
 	var fields []fault.Field
 	for _, t := range []struct {

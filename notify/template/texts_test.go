@@ -222,7 +222,7 @@ func TestCheckRule(t *testing.T) {
 	}
 	counting := rules.Definition{FireMode: rules.CountInWindow, TitleTemplate: rules.DefaultCountGroupTitle, MessageTemplate: rules.DefaultCountMessage}
 	if fields := template.CheckRule(&counting); fields != nil {
-		t.Errorf("CheckRule of a counting rule: %v", fields)
+		t.Errorf("CheckRule of a window rule: %v", fields)
 	}
 	fields := template.CheckRule(&rules.Definition{TitleTemplate: "{{exchange.rout}}", MessageTemplate: "\n{{>x}}"})
 	if len(fields) != 2 || fields[0].Field != "titleTemplate" || fields[1].Field != "messageTemplate" {

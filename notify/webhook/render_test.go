@@ -124,7 +124,7 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 	}
 }
 
-// counting turns the alert into one of a counting rule.
+// counting turns the alert into one of a window rule.
 func counting(reason notify.Reason, observed int64) func(*notify.Delivery) {
 	return func(d *notify.Delivery) {
 		d.Reason = reason

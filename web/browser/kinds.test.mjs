@@ -79,7 +79,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
 
   test("a ratio of what runs through a route", async () => {
     const page = await stage.open("/rules/new");
-    const { application, rule } = await write(page, "A ratio of exchanges", async () => {
+    const { application, rule } = await write(page, "A failure ratio", async () => {
       await field(page, "Ratio").fill("50");
       await field(page, "Minimum volume").fill("4");
       await countBy(page, "Route");
@@ -93,7 +93,7 @@ describe("window rules", { timeout: 1_920_000 }, () => {
 
   test("a route that slows down", async () => {
     const page = await stage.open("/rules/new");
-    const { application, rule } = await write(page, "How long they take", async () => {
+    const { application, rule } = await write(page, "Slow exchanges", async () => {
       await field(page, "Minimum volume").fill("3");
       await countBy(page, "Route");
     });

@@ -84,7 +84,7 @@ describe("rules and webhooks", { timeout: 960_000 }, () => {
     assert.deepEqual([saved.name, saved.filter.errorMessageContains], [`${rule.name} of ours`, "ERP"]);
   });
 
-  test("a counting rule is created, disabled and deleted in the list", async () => {
+  test("a window rule is created, disabled and deleted in the list", async () => {
     const page = await stage.open("/rules/new");
     const name = stage.name("Many failures");
     await page.getByLabel("Name").fill(name);

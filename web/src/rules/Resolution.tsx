@@ -12,7 +12,7 @@ const kinds: { value: Values["evidence"]; label: string }[] = [
   { value: "ATTRIBUTE", label: "Same route and attribute" },
 ];
 
-/** What resolves the alerts of a rule on single exchanges, in addition to people. */
+/** What resolves the alerts of a rule about single exchanges, in addition to people. */
 export function Resolution({ editor }: { editor: Editor }) {
   const { form } = editor;
   const { resolution } = form.values;

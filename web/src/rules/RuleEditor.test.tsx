@@ -53,7 +53,7 @@ test("a refused rule shows the API's words beside the fields", async () => {
   expect(screen.getByLabelText("Name")).not.toHaveAccessibleDescription("There is such a name.");
 });
 
-test("a counting rule is read back in words; what does not apply to it is neither shown nor sent", async () => {
+test("a window rule is read back in words; what does not apply to it is neither shown nor sent", async () => {
   let sent: unknown;
   server.use(
     http.get(api("/webhooks"), () =>
@@ -66,7 +66,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   );
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
-  const reason = "Per-exchange rules fire exactly once — re-notify does not apply.";
+  const reason = "Rules about single exchanges fire at once and send no reminders.";
   expect(screen.getByText(reason)).toBeVisible();
   expect(screen.queryByLabelText("Remind every")).toBeNull();
 
@@ -106,7 +106,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   await waitFor(() => expect(sent).toMatchObject(counting));
 });
 
-test("a counting rule without its numbers is not sent", async () => {
+test("a window rule without its numbers is not sent", async () => {
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
@@ -157,7 +157,7 @@ test("a ratio and a percentile are sent with their own numbers", async () => {
   );
   const { user } = open("/rules/new");
   await user.type(await screen.findByLabelText("Name"), "Orders");
-  await user.click(screen.getByRole("radio", { name: "A ratio of exchanges" }));
+  await user.click(screen.getByRole("radio", { name: "A failure ratio" }));
   await user.clear(screen.getByLabelText("Ratio"));
   await user.type(screen.getByLabelText("Ratio"), "12.5");
   await user.clear(screen.getByLabelText("Minimum volume"));
@@ -170,7 +170,7 @@ test("a ratio and a percentile are sent with their own numbers", async () => {
   expect(sent[0]).toMatchObject({ fireMode: "RATIO_IN_WINDOW", percent: 12.5, minVolume: 50, windowSeconds: 600 });
   expect(sent[0]).not.toHaveProperty("threshold");
   expect(sent[0]).not.toHaveProperty("shortWindowSeconds");
-  await user.click(screen.getByRole("radio", { name: "How long they take" }));
+  await user.click(screen.getByRole("radio", { name: "Slow exchanges" }));
   expect(
     screen.getByText(/^Whenever the p95 duration of exchanges that end is 2 s or more within 10 min/),
   ).toBeVisible();

@@ -7,7 +7,6 @@ import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { Absence } from "./Absence";
-import { notApplicable } from "./checkModes";
 import { groups, modes } from "./choices";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
@@ -55,8 +54,7 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
         <>
           <Resolution editor={editor} />
           <ul className={styles.reasons}>
-            <li>{notApplicable.reNotify}.</li>
-            <li>{notApplicable.forDuration}.</li>
+            <li>Rules about single exchanges fire at once and send no reminders.</li>
             {form.values.resolution ? (
               <li>These settings also apply to alerts that are already open.</li>
             ) : (
@@ -239,7 +237,7 @@ function Counting({ editor }: { editor: Editor }) {
         {...bound(editor, "notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>
-        <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
+        <li>Window rules evaluate their whole window each time, so a look-back does not apply.</li>
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
           <li>
             The ratio is calculated from all exchanges in the scope, completed and failed, regardless of the filter.

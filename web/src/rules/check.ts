@@ -33,7 +33,7 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   bounded(report, "webhookIds", rule.webhookIds ?? [], 20);
   unique(report, "webhookIds", rule.webhookIds ?? []);
   if (rule.useRoutingPolicy && (rule.webhookIds ?? []).length > 0) {
-    report("webhookIds", "not_applicable", "The routing policy decides who is notified — name no webhooks");
+    report("webhookIds", "not_applicable", "The routing policy decides who is notified; remove the webhooks");
   }
   bounded(report, "targets", rule.targets ?? [], 50);
   for (const [index, target] of (rule.targets ?? []).entries()) {

@@ -2,7 +2,7 @@ import type { RuleDefinition } from "../api/client";
 import { type AttributeMatch, comparisons, contradiction, numberOf, numeric } from "./conditions";
 import { between, bounded, list, oneOf, type Report, text, unique } from "./reports";
 
-export const nothingLeft = "Excludes everything that is included; nothing could match";
+export const nothingLeft = "Excludes everything that is included, so nothing could match; change one of the two";
 
 export type Filter = NonNullable<RuleDefinition["filter"]>;
 
@@ -54,7 +54,7 @@ export function filterOf(report: Report, filter: Filter): void {
   if (errorTypes.length > 0 && errorTypes.every((type) => notErrorTypes.includes(type))) {
     report("filter.notErrorTypes", "contradiction", nothingLeft);
   }
-  const askedFor = "The filter requires messages that this excludes; nothing could match";
+  const askedFor = "The filter requires messages that this excludes, so nothing could match; change one of the two";
   for (const [index, part] of (filter.errorMessageNotContains ?? []).entries()) {
     if (part && errorMessageContains.includes(part)) {
       report(`filter.errorMessageNotContains[${index}]`, "contradiction", askedFor);
@@ -72,7 +72,8 @@ export function filterOf(report: Report, filter: Filter): void {
   const against = contradiction(filter.attributes ?? []);
   if (against >= 0) {
     const part = { EXISTS: "op", IN: "values" }[String(filter.attributes?.[against]?.op)] ?? "value";
-    const message = "No value meets this and the other conditions on the attribute; nothing could match";
+    const message =
+      "No value meets this and the other conditions on the attribute, so nothing could match; change one of them";
     report(`filter.attributes[${against}].${part}`, "contradiction", message);
   }
 }

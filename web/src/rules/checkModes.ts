@@ -4,20 +4,20 @@ import { excludesAttribute, type Filter, matchesAll } from "./checkFilter";
 import { meetsAll, standsFor } from "./conditions";
 import type { Report } from "./reports";
 
-/** Why fields do not apply to a fire mode; also shown in their place. */
-export const notApplicable = {
-  reNotify: "Per-exchange rules fire exactly once — re-notify does not apply",
-  forDuration: "Per-exchange rules fire at once — a duration does not apply",
-  counting: "Per-exchange rules do not count — leave it out",
-  notifyOnResolve: "Only people resolve the alerts of this rule — set an age or evidence, or leave it out",
-  resolution: "The alerts of this rule resolve when the condition no longer holds — leave it out",
-  lookBack: "Counting rules look at their whole window each time — leave it out",
-  threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out",
-  absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
-  ratio: "Only RATIO_IN_WINDOW compares a ratio — leave it out",
-  duration: "Only DURATION_IN_WINDOW compares a duration — leave it out",
-  attribute: "Only groupBy ATTRIBUTE takes an attribute — leave it out",
-  volume: "A count needs no minimum volume — leave it out",
+/** Why fields do not apply to a fire mode. */
+const notApplicable = {
+  reNotify: "Rules about single exchanges send no reminders; leave it out",
+  forDuration: "Rules about single exchanges fire at once; leave it out",
+  counting: "Rules about single exchanges do not count; leave it out",
+  notifyOnResolve: "Only people resolve the alerts of this rule; set an age or evidence, or leave it out",
+  resolution: "The alerts of this rule resolve when the condition no longer holds; leave it out",
+  lookBack: "Window rules evaluate their whole window each time; leave it out",
+  threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges; leave it out",
+  absence: "Only ABSENT_IN_WINDOW expects exchanges; leave it out",
+  ratio: "Only RATIO_IN_WINDOW compares a ratio; leave it out",
+  duration: "Only DURATION_IN_WINDOW compares a duration; leave it out",
+  attribute: "Only groupBy ATTRIBUTE takes an attribute; leave it out",
+  volume: "A count needs no minimum volume; leave it out",
 } as const;
 
 /** The fields that not all window modes use, and why the others do not. */
@@ -63,7 +63,7 @@ function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>
     report("resolution.attribute", "contradiction", message);
   }
   if (evidence !== "ATTRIBUTE" && attribute) {
-    report("resolution.attribute", "not_applicable", "Only ATTRIBUTE compares an attribute — leave it out");
+    report("resolution.attribute", "not_applicable", "Only ATTRIBUTE compares an attribute; leave it out");
   }
 }
 
@@ -116,13 +116,14 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     if (!rule.percentile) report("percentile", "unknown_value", "Must be one of 50, 95, 99");
     atLeastOne("durationMs", rule.durationMs ?? 0);
     if ((rule.durationMs ?? 0) > (rule.filter?.maxDurationMs ?? Number.POSITIVE_INFINITY)) {
-      const message = "The filter excludes exchanges that last this long; nothing could reach the threshold";
+      const message =
+        "The filter excludes exchanges that last this long, so nothing could reach the threshold; lower the threshold, or raise the maximum duration";
       report("durationMs", "contradiction", message);
     }
     const { minDurationMs: least, maxDurationMs: most = Number.POSITIVE_INFINITY } = rule.filter ?? {};
     if (rule.durationMs && least !== undefined && rule.durationMs >= 1 && rule.durationMs <= least && least <= most) {
       const message =
-        "The filter only matches exchanges that last this long, so the threshold would always be reached; raise it, or lower the minimum duration";
+        "The filter only matches exchanges that last this long, so the threshold would always be reached; raise the threshold, or lower the minimum duration";
       report("durationMs", "contradiction", message);
     }
   }
@@ -142,7 +143,7 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0, forDurationSeconds = 0 } = rule;
   const code = "not_applicable";
   if (groupBy === "ERROR_TYPE") {
-    report("groupBy", code, "Errors are not expected — group by route, application, environment or attribute");
+    report("groupBy", code, "Error types cannot be expected; group by route, application, environment or attribute");
   }
   const needsGroup = "Set groupBy, or leave it out";
   if (!groupBy && expected.length > 0) report("expected", code, needsGroup);
@@ -151,7 +152,7 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
     report("expected", "required", "List the expected groups, or set the number of days from which they are learned");
   }
   if (expected.length > 0 && learnDays) {
-    report("learnDays", code, "The groups are listed — leave it out, or remove the list");
+    report("learnDays", code, "The groups are listed; leave it out, or remove the list");
   }
   const attribute = rule.groupByAttribute ?? "";
   if (groupBy === "ATTRIBUTE" && learnDays && excludesAttribute(rule.filter ?? {}, attribute)) {
@@ -184,7 +185,7 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
     report("windowSeconds", "out_of_range", message);
   } else if (windowSeconds + forDurationSeconds >= longest) {
     const message =
-      "With the window, must be shorter than the hours of the calendar, because the alert would never fire";
+      "Window and duration together must be shorter than the hours of the calendar, because the alert would never fire";
     report("forDurationSeconds", "out_of_range", message);
   }
 }

@@ -5,8 +5,8 @@ import { severityMeaning } from "../ui/marks";
 export const modes: { value: FireMode; label: string }[] = [
   { value: "PER_EXCHANGE", label: "Each exchange" },
   { value: "COUNT_IN_WINDOW", label: "A number of exchanges" },
-  { value: "RATIO_IN_WINDOW", label: "A ratio of exchanges" },
-  { value: "DURATION_IN_WINDOW", label: "How long they take" },
+  { value: "RATIO_IN_WINDOW", label: "A failure ratio" },
+  { value: "DURATION_IN_WINDOW", label: "Slow exchanges" },
   { value: "ABSENT_IN_WINDOW", label: "Missing exchanges" },
 ];
 

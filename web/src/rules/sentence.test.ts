@@ -134,7 +134,7 @@ test.each([
   [
     { fireMode: "RATIO_IN_WINDOW" },
     [],
-    "Whenever some ratio of exchanges fail within some time, show it in the inbox and send no message.",
+    "Whenever some percentage of exchanges fail within some time, show it in the inbox and send no message.",
   ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, notify x."],
   [

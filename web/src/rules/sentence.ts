@@ -68,7 +68,7 @@ function compared(rule: Readable): string[] {
   const { fireMode, threshold = 0, percent = 0, percentile = 95, durationMs = 0 } = rule;
   if (fireMode === "RATIO_IN_WINDOW") {
     return [
-      percent > 0 ? `at least ${percent}% of exchanges` : "some ratio of exchanges",
+      percent > 0 ? `at least ${percent}% of exchanges` : "some percentage of exchanges",
       ...place(rule),
       event(rule, true),
     ];

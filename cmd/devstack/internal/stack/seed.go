@@ -58,7 +58,7 @@ type demoRule struct {
 }
 
 // demoRules divide the demo's failures among teams: each failure in production matches exactly one
-// of the rules on single exchanges. Three more rules are about routes in trouble.
+// of the rules about single exchanges. Three more rules are about routes in trouble.
 func demoRules() []demoRule {
 	failedIn := func(name, severity, webhook string, applications ...string) demoRule {
 		return demoRule{
