@@ -39,7 +39,7 @@ type cli struct {
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
 	Source     source          `cmd:"" help:"Check the table of exchanges, or print its DDL."`
-	Receivers  receivers       `cmd:"" help:"List the services that webhooks can be for, and check files that describe more of them."`
+	Receivers  receivers       `cmd:"" help:"List the receivers that webhooks can be for, such as PagerDuty, and check files that describe more of them."`
 	Keys       keys            `cmd:"" help:"Show the keys that encrypt secrets, and replace an old one."`
 	Users      users           `cmd:"" help:"Manage the people who may sign in, for example if nobody can."`
 	Partitions partitions      `cmd:"" help:"Show and change how evaluation is divided among replicas."`

@@ -72,29 +72,29 @@ describe("parts of pages", { timeout: 2_160_000 }, () => {
       assert.deepEqual(await inBothThemes(opened), [], what);
       assert.deepEqual(await opened.evaluate(tooWide), [], what);
     };
-    await opened.getByText("Another service", { exact: true }).click();
-    const services = opened.getByRole("list", { name: "Services" });
-    await services.getByRole("button").first().waitFor(visible);
-    await holds("the services");
-    await services.getByRole("button", { name: /^PagerDuty/ }).click();
-    await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+    await opened.getByText("Receiver", { exact: true }).click();
+    const receivers = opened.getByRole("list", { name: "Receivers" });
+    await receivers.getByRole("button").first().waitFor(visible);
+    await holds("the receivers");
+    await receivers.getByRole("button", { name: /^PagerDuty/ }).click();
+    await opened.getByRole("group", { name: "Chosen receiver" }).waitFor(visible);
     await opened.getByText("Request preview").click();
     await opened.getByText(/^POST https/).waitFor(visible);
-    await holds("a service");
-    await opened.getByRole("button", { name: "Choose another service" }).click();
-    await services.getByRole("button", { name: /^E-mail/ }).click();
-    await opened.getByRole("group", { name: "Service" }).waitFor(visible);
-    await holds("an e-mail service");
+    await holds("a receiver");
+    await opened.getByRole("button", { name: "Choose another receiver" }).click();
+    await receivers.getByRole("button", { name: /^E-mail/ }).click();
+    await opened.getByRole("group", { name: "Chosen receiver" }).waitFor(visible);
+    await holds("e-mail");
     const choices = await stage.call("GET", "/receivers");
     for (let at = 0; at < choices.items.length; at++) {
-      await opened.getByRole("button", { name: "Choose another service" }).click();
-      await services.getByRole("button").nth(at).click();
+      await opened.getByRole("button", { name: "Choose another receiver" }).click();
+      await receivers.getByRole("button").nth(at).click();
       await opened.getByText("Request preview").click();
       await opened
         .getByText(/^[A-Z]+ \w+:\/\//)
         .first()
         .waitFor(visible);
-      await holds(`service ${at + 1}`);
+      await holds(`receiver ${at + 1}`);
     }
 
     await opened.goto(`${stage.world.url}/rules/new`);

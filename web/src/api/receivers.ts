@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { body, client, type ReceiverPreview } from "./client";
 
-/** The services that a webhook can be for, by name. */
+/** The receivers that a webhook can be for, by name. */
 export function receiverList() {
   return queryOptions({
     queryKey: ["receivers"] as const,

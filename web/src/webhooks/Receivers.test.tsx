@@ -93,7 +93,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
     ),
   );
   const { user } = open("/webhooks/new");
-  await user.click(await screen.findByLabelText("Another service"));
+  await user.click(await screen.findByLabelText("Receiver"));
   await user.click(await screen.findByRole("button", { name: /^E-mail/ }));
   await user.click(screen.getByText("Request preview"));
   expect(await screen.findByText("Subject: [CRITICAL] Order failed")).toBeVisible();
@@ -103,7 +103,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
   expect(frame).toHaveAttribute("sandbox", "");
 });
 
-test("a service is found, described and previewed, and the server's error is shown beside the field", async () => {
+test("a receiver is found, described and previewed, and the server's error is shown beside the field", async () => {
   const sent: unknown[] = [];
   const previewed: unknown[] = [];
   server.use(
@@ -136,14 +136,14 @@ test("a service is found, described and previewed, and the server's error is sho
   );
   const { user } = open("/webhooks/new");
   await user.type(await screen.findByLabelText("Name"), "On call");
-  await user.click(screen.getByLabelText("Another service"));
-  await user.type(await screen.findByLabelText("Search services"), "incident");
+  await user.click(screen.getByLabelText("Receiver"));
+  await user.type(await screen.findByLabelText("Search receivers"), "incident");
   expect(screen.queryByRole("button", { name: /^Chat/ })).toBeNull();
   screen.getByRole("button", { name: /^Pager/ }).focus();
   await user.keyboard("{Enter}");
-  expect(await screen.findByRole("group", { name: "Service" })).toHaveFocus();
-  await user.click(screen.getByRole("button", { name: "Choose another service" }));
-  await waitFor(() => expect(screen.getByLabelText("Search services")).toHaveFocus());
+  expect(await screen.findByRole("group", { name: "Chosen receiver" })).toHaveFocus();
+  await user.click(screen.getByRole("button", { name: "Choose another receiver" }));
+  await waitFor(() => expect(screen.getByLabelText("Search receivers")).toHaveFocus());
   await user.click(screen.getByRole("button", { name: /^Pager/ }));
   await user.type(screen.getByLabelText("Key"), "too-short");
   await user.selectOptions(screen.getByLabelText("Region"), "eu");
@@ -190,7 +190,7 @@ test("an edit keeps the secrets that are not typed, and a draft has none", () =>
   const fresh = {
     ...blank,
     kind: "generic" as const,
-    service: true,
+    forReceiver: true,
     receiver: "pager",
     inputs: { key: "k", region: "" },
   };

@@ -21,24 +21,24 @@ interface Props {
   webhook?: Webhook;
 }
 
-/** The fields of a webhook for a service: which service, and its inputs. */
+/** The fields of a webhook for a receiver: which receiver, and its inputs. */
 export function ReceiverFields({ form, webhook }: Props) {
   const receivers = useQuery(receiverList());
   const failure = useLastError(receivers);
-  /** Whether the person has just moved between the gallery and a service: then the focus moves as well. */
+  /** Whether the person has just moved between the gallery and a receiver: then the focus moves as well. */
   const moved = useRef(false);
   if (receivers.data === undefined) {
     return failure ? (
       <Failed error={failure} onRetry={receivers.refetch} />
     ) : (
-      <SkeletonRows count={4} height={56} label="Loading the services" />
+      <SkeletonRows count={4} height={56} label="Loading the receivers" />
     );
   }
   const receiver = receivers.data.find(({ id }) => id === form.values.receiver);
   if (webhook && !receiver) {
     return (
       <p>
-        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. An operator can
+        The receiver “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. An operator can
         add it again.
       </p>
     );
@@ -61,7 +61,7 @@ export function ReceiverFields({ form, webhook }: Props) {
       {/* biome-ignore lint/a11y/useSemanticElements: it holds no fields of its own. */}
       <div
         role="group"
-        aria-label="Service"
+        aria-label="Chosen receiver"
         className={look.chosen}
         tabIndex={-1}
         ref={(element) => {
@@ -86,7 +86,7 @@ export function ReceiverFields({ form, webhook }: Props) {
               form.setFieldValue("receiver", "");
             }}
           >
-            Choose another service
+            Choose another receiver
           </Button>
         )}
       </div>
@@ -98,7 +98,7 @@ export function ReceiverFields({ form, webhook }: Props) {
   );
 }
 
-/** The first content of the form for a service. */
+/** The first content of the form for a receiver. */
 function begin(receiver: Receiver): Partial<Values> {
   return {
     receiver: receiver.id,
@@ -132,14 +132,14 @@ function Gallery({
   return (
     <div>
       <TextInput
-        label="Search services"
+        label="Search receivers"
         type="search"
         ref={field}
         error={error}
         value={search}
         onChange={(event) => setSearch(event.currentTarget.value)}
       />
-      <ul className={look.gallery} aria-label="Services">
+      <ul className={look.gallery} aria-label="Receivers">
         {shown.map((receiver) => (
           <li key={receiver.id}>
             <button type="button" className={look.card} onClick={() => onChoose(receiver)}>
@@ -150,7 +150,7 @@ function Gallery({
         ))}
       </ul>
       <p role="status" className={styles.hint}>
-        {shown.length === 0 && "No matching services. Choose the kind Generic to send JSON to any URL."}
+        {shown.length === 0 && "No matching receivers. Choose the kind Generic to send JSON to any URL."}
       </p>
     </div>
   );
@@ -235,7 +235,7 @@ const eventNames: Record<ReceiverRequest["event"], string> = {
   digest: "Digest",
 };
 
-/** What the service would get, made from the inputs that are not secret. */
+/** What the receiver would get, made from the inputs that are not secret. */
 function Preview({ receiver, inputs }: { receiver: Receiver; inputs: Record<string, string> }) {
   const [opened, setOpened] = useState(false);
   const open = JSON.stringify(

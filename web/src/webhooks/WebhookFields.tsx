@@ -20,7 +20,7 @@ const posterChoices = [
 
 const kindChoices = [
   ...(["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word })),
-  { value: "service" as const, label: "Another service" },
+  { value: "receiver" as const, label: "Receiver" },
 ];
 
 interface Props {
@@ -33,24 +33,29 @@ interface Props {
 export function WebhookFields({ form, webhook }: Props) {
   const isSlack = form.values.kind === "slack";
   const isBot = isSlack && form.values.bot;
-  const isService = !isSlack && form.values.service;
-  const { data: receivers } = useQuery({ ...receiverList(), enabled: isService });
+  const isReceiver = !isSlack && form.values.forReceiver;
+  const { data: receivers } = useQuery({ ...receiverList(), enabled: isReceiver });
   const receiver = receivers?.find(({ id }) => id === form.values.receiver);
   const events = (Object.keys(eventWords) as WebhookEvent[]).filter(
-    (event) => !isService || !receiver || receiver.events.includes(event),
+    (event) => !isReceiver || !receiver || receiver.events.includes(event),
   );
   return (
     <>
       <FormSection title="Webhook">
         <TextInput label="Name" placeholder="#ops" {...form.getInputProps("name")} />
         {!webhook && (
-          <Input.Wrapper label="Kind" labelElement="div" error={form.errors.kind}>
+          <Input.Wrapper
+            label="Kind"
+            labelElement="div"
+            description="A receiver is a service such as PagerDuty, Teams or e-mail."
+            error={form.errors.kind}
+          >
             <Choice
               label="Kind"
               options={kindChoices}
-              value={isService ? "service" : form.values.kind}
+              value={isReceiver ? "receiver" : form.values.kind}
               onChange={(kind) =>
-                form.setValues({ kind: kind === "slack" ? "slack" : "generic", service: kind === "service" })
+                form.setValues({ kind: kind === "slack" ? "slack" : "generic", forReceiver: kind === "receiver" })
               }
             />
           </Input.Wrapper>
@@ -69,7 +74,7 @@ export function WebhookFields({ form, webhook }: Props) {
             />
           </Input.Wrapper>
         )}
-        {isService ? (
+        {isReceiver ? (
           <ReceiverFields form={form} {...(webhook ? { webhook } : {})} />
         ) : isBot ? (
           <Bot form={form} {...(webhook ? { webhook } : {})} />
@@ -97,9 +102,9 @@ export function WebhookFields({ form, webhook }: Props) {
           </div>
         </Checkbox.Group>
       </FormSection>
-      {!isSlack && !isService && <Request form={form} {...(webhook ? { webhook } : {})} />}
+      {!isSlack && !isReceiver && <Request form={form} {...(webhook ? { webhook } : {})} />}
       <QuietHours form={form} />
-      <Pace form={form} {...(isService && receiver ? { receiver } : {})} />
+      <Pace form={form} {...(isReceiver && receiver ? { receiver } : {})} />
     </>
   );
 }
@@ -211,7 +216,7 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
   const slack = form.values.kind === "slack";
   const rate = receiver ? `${receiver.ratePerSecond}` : slack ? "1, as Slack requires" : "0";
   const digest = receiver?.keyed
-    ? "This service tracks each alert separately and gets no digests."
+    ? "This receiver tracks each alert separately and gets no digests."
     : `When more messages are waiting, they are combined into one. 0 means never. Default: ${receiver?.digestAbove ?? (slack ? 20 : 0)}.`;
   const [opened, setOpened] = useState(false);
   const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent", "eventMaxAgeSeconds"].some(

@@ -51,7 +51,7 @@ export function WebhooksPage() {
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="No webhooks yet">
           <p>
-            A webhook is where messages are sent: a Slack channel, a service such as PagerDuty or Teams, or any HTTP
+            A webhook is where messages are sent: a Slack channel, a receiver such as PagerDuty or Teams, or any HTTP
             endpoint that accepts JSON.
           </p>
           {may ? (

@@ -11,8 +11,8 @@ export type Values = {
   name: string;
   kind: WebhookDefinition["kind"];
   url: string;
-  /** Whether a generic webhook is for a service, with `receiver` and `inputs`, instead of `url`. */
-  service: boolean;
+  /** Whether a generic webhook is for a receiver, with `receiver` and `inputs`, instead of `url`. */
+  forReceiver: boolean;
   receiver: string;
   inputs: Record<string, string>;
   /** The names of inputs that are not secret. */
@@ -59,7 +59,7 @@ export const fields = [
   "digestAbove",
 ] as const;
 
-/** Those names, and the names of a service's inputs. */
+/** Those names, and the names of a receiver's inputs. */
 export const fieldsOf = ({ inputs }: Values): string[] => [
   ...fields,
   ...Object.keys(inputs).map((name) => `preset.inputs.${name}`),
@@ -69,7 +69,7 @@ export const blank: Values = {
   name: "",
   kind: "slack",
   url: "",
-  service: false,
+  forReceiver: false,
   receiver: "",
   inputs: {},
   openInputs: [],
@@ -127,7 +127,7 @@ export function valuesOf(webhook: Webhook): Values {
     ...blank,
     name,
     kind,
-    service: preset !== undefined,
+    forReceiver: preset !== undefined,
     receiver: preset?.id ?? "",
     inputs: { ...preset?.inputs, ...unset },
     openInputs: Object.keys(preset?.inputs ?? {}),
@@ -167,7 +167,7 @@ function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, event
 
 /** Fields that do not apply to a kind are not sent, whatever was typed before the kind was changed. */
 export function definition(values: Values): WebhookDefinition {
-  if (values.kind === "generic" && values.service) return serviceDefinition(values);
+  if (values.kind === "generic" && values.forReceiver) return receiverDefinition(values);
   const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events, quietHours } = values;
   const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
@@ -194,7 +194,7 @@ export function definition(values: Values): WebhookDefinition {
   };
 }
 
-function serviceDefinition(values: Values): WebhookDefinition {
+function receiverDefinition(values: Values): WebhookDefinition {
   const { name, receiver, inputs, operators, events, quietHours } = values;
   return {
     name,
@@ -207,8 +207,8 @@ function serviceDefinition(values: Values): WebhookDefinition {
   };
 }
 
-/** The edit of a webhook for a service: its secrets stay if nothing is typed, other inputs are sent as they are. */
-function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhook): WebhookEdit {
+/** The edit of a webhook for a receiver: its secrets stay if nothing is typed, other inputs are sent as they are. */
+function receiverEdit(values: Values, { enabled, preset, secretsProblem }: Webhook): WebhookEdit {
   const { name, inputs, operators, events, quietHours } = values;
   const open = Object.keys(preset?.inputs ?? {});
   return {
@@ -227,7 +227,7 @@ function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhoo
 
 /** The edit of a webhook: secrets that were not typed stay as they are, unless they cannot be opened. */
 export function editOf(values: Values, webhook: Webhook): WebhookEdit {
-  if (webhook.preset) return serviceEdit(values, webhook);
+  if (webhook.preset) return receiverEdit(values, webhook);
   const { enabled, slack: before, secretsProblem } = webhook;
   const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
   const { channel, botToken, signingSecret: slackSecret, threads } = slack;
@@ -261,7 +261,7 @@ const names = {
   name: "Name",
   channel: "Channel",
   threads: "One thread for each issue",
-  inputs: "Service",
+  inputs: "Receiver",
   bodyTemplate: "Body",
   operators: "For operators",
   events: "Events",
