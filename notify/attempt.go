@@ -132,7 +132,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 // settled logs a stored outcome, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unapplied != nil {
-		d.Observer.Unjudged()
+		d.Observer.Unapplied()
 		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unapplied))
 	}
 	switch {

@@ -68,9 +68,9 @@ type Observer interface {
 	// Unknown reports that an attempt begins after one whose outcome was never stored: its process
 	// died or was paused, and the message may have been sent.
 	Unknown()
-	// Unjudged reports that outcomes were stored but not applied to their webhooks: no breaker
+	// Unapplied reports that outcomes were stored but not applied to their webhooks: no breaker
 	// counts them, and no pause begins.
-	Unjudged()
+	Unapplied()
 }
 
 // unobserved is an observer that does nothing.
@@ -79,7 +79,7 @@ type unobserved struct{}
 func (unobserved) Attempted(Verdict) {}
 func (unobserved) Fenced()           {}
 func (unobserved) Unknown()          {}
-func (unobserved) Unjudged()         {}
+func (unobserved) Unapplied()        {}
 
 // Dispatcher delivers notifications.
 type Dispatcher struct {

@@ -22,24 +22,24 @@ import (
 // metrics counts what this process does. Numbers over all replicas are measured in the database on
 // each scrape.
 type metrics struct {
-	registry *prometheus.Registry
-	passes   *prometheus.HistogramVec
-	commits  prometheus.Histogram
-	detected prometheus.Histogram
-	lag      *prometheus.GaugeVec
-	backlog  *prometheus.GaugeVec
-	age      *prometheus.GaugeVec
-	deferred prometheus.Counter
-	raised   *prometheus.CounterVec
-	attempts *prometheus.CounterVec
-	calls    prometheus.Histogram
-	fenced   prometheus.Counter
-	unjudged prometheus.Counter
-	wakeUps  *prometheus.CounterVec
-	reaped   *prometheus.CounterVec
-	unknown  prometheus.Counter
-	swept    *prometheus.CounterVec
-	unswept  prometheus.Counter
+	registry  *prometheus.Registry
+	passes    *prometheus.HistogramVec
+	commits   prometheus.Histogram
+	detected  prometheus.Histogram
+	lag       *prometheus.GaugeVec
+	backlog   *prometheus.GaugeVec
+	age       *prometheus.GaugeVec
+	deferred  prometheus.Counter
+	raised    *prometheus.CounterVec
+	attempts  *prometheus.CounterVec
+	calls     prometheus.Histogram
+	fenced    prometheus.Counter
+	unapplied prometheus.Counter
+	wakeUps   *prometheus.CounterVec
+	released  *prometheus.CounterVec
+	unknown   prometheus.Counter
+	deleted   *prometheus.CounterVec
+	undeleted prometheus.Counter
 	// suppressed counts messages that silences suppress.
 	suppressed prometheus.Counter
 	// emptySteps counts steps of escalations that notify nobody.
@@ -84,20 +84,20 @@ func newMetrics(version string) *metrics {
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
-		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by kind.",
+		released: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_dead_replica_leases_released_total", Help: "Leases of dead replicas that this replica released, by kind.",
 		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts of any replica whose outcome is unknown, and after which this replica made the next attempt; the message may have been sent twice.",
 		}),
-		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_swept_total", Help: "Alerts, and contents of attempts, that this replica deleted because their retention has expired.",
+		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_retention_deleted_total", Help: "Alerts and trails of attempts that this replica deleted because their retention had expired.",
 		}, []string{"what"}),
-		unswept: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
+		undeleted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_retention_failures_total", Help: "Batches of expired data that this replica could not delete.",
 		}),
-		unjudged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but did not apply to the circuit breakers and pauses of their webhooks.",
+		unapplied: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_outcomes_unapplied_total", Help: "Batches of outcomes that this replica stored, but did not apply to the circuit breakers and pauses of their webhooks.",
 		}),
 		emptySteps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their teams and webhooks no longer exist.",
@@ -114,7 +114,7 @@ func newMetrics(version string) *metrics {
 		Name: "tocsin_build_info", Help: "Always 1; the labels are the version of this replica and that of Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.released, m.deleted, m.undeleted, m.suppressed, m.emptySteps, m.unapplied, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series exists before its first event.
 	m.raised.WithLabelValues("false")
@@ -196,13 +196,13 @@ func (m *metrics) Suppressed(messages int) { m.suppressed.Add(float64(messages))
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
 
-// Unjudged counts outcomes that were not applied to their webhooks.
-func (m *metrics) Unjudged() { m.unjudged.Inc() }
+// Unapplied counts outcomes that were not applied to their webhooks.
+func (m *metrics) Unapplied() { m.unapplied.Inc() }
 
-// Reaped counts what dead replicas held.
+// Reaped counts the leases of a dead replica that were released.
 func (m *metrics) Reaped(held lease.Released) {
-	m.reaped.WithLabelValues("partition").Add(float64(held.Partitions))
-	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
+	m.released.WithLabelValues("partition").Add(float64(held.Partitions))
+	m.released.WithLabelValues("notification").Add(float64(held.Notifications))
 }
 
 // Unknown counts an attempt that has no outcome and is made again.
@@ -210,12 +210,12 @@ func (m *metrics) Unknown() { m.unknown.Inc() }
 
 // Swept counts what retention deleted.
 func (m *metrics) Swept(alerts, trails int) {
-	m.swept.WithLabelValues("alerts").Add(float64(alerts))
-	m.swept.WithLabelValues("trails").Add(float64(trails))
+	m.deleted.WithLabelValues("alerts").Add(float64(alerts))
+	m.deleted.WithLabelValues("trails").Add(float64(trails))
 }
 
 // SweepFailed counts a batch that could not be deleted.
-func (m *metrics) SweepFailed() { m.unswept.Inc() }
+func (m *metrics) SweepFailed() { m.undeleted.Inc() }
 
 // gaugesTimeout bounds the measurement for one request.
 const gaugesTimeout = 5 * time.Second
@@ -249,7 +249,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_rules", "Rules that the last reconciliation of all rules compared.", float64(measured.ReconciledRules)},
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
 		{"tocsin_reconciled_since_timestamp_seconds", "Time since which every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
-		{"tocsin_swept_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
+		{"tocsin_retention_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far the slowest partition, or rule that can be evaluated, is behind the present.", measured.Slowest.Seconds()},
 		{"tocsin_commit_age_seconds", "Time since the oldest last commit of a partition, among partitions with rules that can be evaluated; 0 if there is none.", measured.CommitAge.Seconds()},
 		{"tocsin_rules_backfilling", "Enabled rules with separate progress: new, failing, or deferred.", float64(measured.Backfills)},

@@ -204,7 +204,7 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 }
 
 // TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica
-// is killed; a receiver is gone, rejects a message, does not respond; commits and sweeps wait for a
+// is killed; a receiver is gone, rejects a message, does not respond; commits and retention wait for a
 // lock; an alert is lost; ClickHouse, its answers about the past and a key are unavailable; and no
 // replica runs.
 func TestAlertsFireAndClear(t *testing.T) {

@@ -87,17 +87,17 @@ func rows() []row {
 			}, 0},
 			{"Memory", "Resident, by replica.", "timeseries", "bytes", 6, []query{{"process_resident_memory_bytes{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Goroutines", "By replica.", "timeseries", "none", 6, []query{{"go_goroutines{job=~\"$job\"}", "{{instance}}"}}, 0},
-			{"Since the last reconciliation and sweep", "Both run continuously; more than an hour is too long.", "timeseries", "s", 12, []query{
+			{"Since the last reconciliation and retention pass", "Both run continuously; more than an hour is too long.", "timeseries", "s", 12, []query{
 				{"time() - (max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"}) > 0)", "reconciliation"},
-				{"time() - (max(tocsin_swept_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
+				{"time() - (max(tocsin_retention_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
 			}, 0},
-			{"Lost and failing", "Exchanges that became visible too late, failed sweeps, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
+			{"Lost and failing", "Exchanges that became visible too late, failed batches of retention, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
 				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
-				{"sum(increase(tocsin_sweep_failures_total{job=~\"$job\"}[$__rate_interval]))", "failed sweeps"},
+				{"sum(increase(tocsin_retention_failures_total{job=~\"$job\"}[$__rate_interval]))", "retention failures"},
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
 			}, 0},
 			{"Taken over, late, backfilling", "Leases of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with separate progress.", "timeseries", "none", 12, []query{
-				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "leases released"},
+				{"sum(increase(tocsin_dead_replica_leases_released_total{job=~\"$job\"}[$__rate_interval]))", "leases released"},
 				{"sum(increase(tocsin_fenced_total{job=~\"$job\"}[$__rate_interval]))", "writes refused"},
 				{"sum(increase(tocsin_tenants_deferred_total{job=~\"$job\"}[$__rate_interval]))", "tenants deferred"},
 				{"max(tocsin_rules_backfilling{job=~\"$job\"})", "rules backfilling"},
