@@ -50,7 +50,7 @@ func checkWords(tree fs.FS, tracked []string) ([]string, error) {
 	for _, name := range tracked {
 		kind := path.Ext(name)
 		code := slices.Contains([]string{".go", ".sql", ".qnt"}, kind)
-		written := slices.Contains([]string{".md", ".ts", ".tsx", ".mjs", ".mts", ".css", ".yaml", ".yml", ".svg"}, kind)
+		written := slices.Contains([]string{".md", ".ts", ".tsx", ".mjs", ".mts", ".css", ".html", ".yaml", ".yml", ".svg"}, kind)
 		if !code && !written || strings.HasPrefix(name, "migrations/") || strings.HasPrefix(name, "internal/checks/words") {
 			continue
 		}

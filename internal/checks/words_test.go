@@ -14,16 +14,18 @@ func TestUnusualWordsAreRefused(t *testing.T) {
 		"LICENSE":                {Data: []byte("Derivative Works thereof\n")},
 		"unusual.go":             {Data: []byte("package a\n\n// Whoever comes later waits.\n")},
 		"page.md":                {Data: []byte("An exchange is judged once.\n")},
+		"page.html":              {Data: []byte("<p>Judges alike</p>\n")},
 	}
 	found, err := checkWords(tree, []string{"fine.go", "migrations/00001_a.sql", "LICENSE", "deleted.md"})
 	if err != nil || len(found) > 0 {
 		t.Errorf("%v, %v; want no finding", found, err)
 	}
-	found, err = checkWords(tree, []string{"unusual.go", "page.md"})
+	found, err = checkWords(tree, []string{"unusual.go", "page.md", "page.html"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || !strings.HasPrefix(found[0], `unusual.go:3 says "Whoever"`) || !strings.Contains(found[1], `page.md:1 says "judged": the usual word is "evaluated"`) {
+	if len(found) != 3 || !strings.HasPrefix(found[0], `unusual.go:3 says "Whoever"`) || !strings.Contains(found[1], `page.md:1 says "judged": the usual word is "evaluated"`) ||
+		!strings.Contains(found[2], `page.html:1 says "Judges"`) {
 		t.Errorf("%q", found)
 	}
 }
