@@ -60,7 +60,7 @@ func TestMailbox(t *testing.T) {
 		m.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 		return answer, answer.Body.String()
 	}
-	if _, body := get("/"); strings.Count(body, "Größe &lt;b&gt;") != 2 || !strings.Contains(body, "received 1 times more") {
+	if _, body := get("/"); strings.Count(body, "Größe &lt;b&gt;") != 2 || !strings.Contains(body, "received 1 more time") {
 		t.Error(body)
 	}
 	if _, body := get("/messages/2"); strings.Contains(body, "<script>") || !strings.Contains(body, "the ü text &lt;/pre&gt;") || !strings.Contains(body, `src="/messages/2/html" sandbox`) {
