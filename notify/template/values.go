@@ -174,7 +174,7 @@ func exchangeVariables() []variable {
 		text("application", "The application that ran the exchange", maxNameBytes, func(e *rules.Exchange) string { return e.Application }),
 		text("route", "The route, job or request", maxNameBytes, func(e *rules.Exchange) string { return e.Route }),
 		text("environment", "The environment, such as production", maxNameBytes, func(e *rules.Exchange) string { return e.Environment }),
-		text("executionId", "The identifier of the execution", maxNameBytes, func(e *rules.Exchange) string { return e.ExecutionID }),
+		text("executionId", "The execution ID", maxNameBytes, func(e *rules.Exchange) string { return e.ExecutionID }),
 		text("status", "COMPLETED or FAILED", maxNameBytes, func(e *rules.Exchange) string { return string(e.Status) }),
 		inTexts("startTime", "When it started, RFC 3339 with nanoseconds, UTC", func(e *rules.Exchange) string { return Time(e.StartTimeNS) }),
 		inTexts("endTime", "When it ended, in the format of startTime; empty if the source does not provide it", func(e *rules.Exchange) string {
@@ -207,7 +207,7 @@ func countVariables() []variable {
 		inTexts("value", "The value that is compared with the threshold, with its unit: 7, 12.5%, 2.4 s", CountValue),
 		inTexts("threshold", "The threshold, with its unit: 5, 10%, 2 s", CountThreshold),
 		inTexts("volume", "The number of exchanges from which a ratio or a percentile was calculated", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
-		inTexts("percentile", "The percentile of a rule on durations, such as 95", func(c *alerts.Count) string {
+		inTexts("percentile", "The percentile of a rule about durations, such as 95", func(c *alerts.Count) string {
 			if c.Mode != rules.DurationInWindow {
 				return ""
 			}
@@ -277,7 +277,7 @@ func truncated(percent float64, decimals int) float64 {
 func ruleVariables() []variable {
 	return []variable{
 		{Variable{"rule.name", "The rule's name", true}, func(v *Values) string { return rules.CleanText(v.ruleName, maxNameBytes) }},
-		{Variable{"rule.id", "The rule's identifier", true}, func(v *Values) string { return v.ruleID }},
+		{Variable{"rule.id", "The rule's ID", true}, func(v *Values) string { return v.ruleID }},
 		{Variable{"rule.owner", "Who owns the rule, such as a team", true}, func(v *Values) string { return rules.CleanText(v.about.Owner, maxNameBytes) }},
 		{Variable{"rule.runbookUrl", "The URL of the rule's runbook", true}, func(v *Values) string { return rules.CleanText(v.about.RunbookURL, maxAddressBytes) }},
 		{Variable{"rule.note", "The rule's note", true}, func(v *Values) string { return rules.CleanText(v.about.Note, maxTextBytes) }},
@@ -295,7 +295,7 @@ func alertVariables() []variable {
 	}
 	return []variable{
 		{Variable{"alert.severity", "CRITICAL, WARNING or INFO", true}, func(v *Values) string { return v.severity }},
-		inBody("id", "The alert's identifier; the same in every message about the alert", func(v *Values) string { return v.alert.ID.String() }),
+		inBody("id", "The alert's ID; the same in every message about the alert", func(v *Values) string { return v.alert.ID.String() }),
 		inBody("title", "The alert's title", func(v *Values) string { return rules.CleanText(v.alert.Title, maxNameBytes) }),
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),

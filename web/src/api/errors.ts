@@ -43,11 +43,11 @@ export function explain(
       return { what: error.message, remedy: "Sign in again." };
     case error.status === 403:
       return { what: error.message, remedy: "Ask an administrator for a role that allows this." };
-    // The address contains an id in the wrong format.
+    // The URL contains an ID in the wrong format.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
       return { what: "Not found.", remedy: "Check the URL." };
     case error.status === 404:
-      return { what: error.message, remedy: "It may have been deleted." };
+      return { what: error.message, remedy: "It may have been deleted. Check the URL." };
     case error.status === 503:
       return {
         what: error.message,
@@ -69,7 +69,7 @@ export function reasonOf(error: unknown): string {
 /** Whether there was no answer at all. */
 export const isAway = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
 
-/** Whether Tocsin answered that one of its dependencies does not. */
+/** Whether Tocsin reports that one of its dependencies is not available. */
 export const isLame = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
 
 /** Whether trying the same call again may help. */
@@ -80,7 +80,9 @@ export function isPassing(error: unknown): boolean {
 function wording(status: number, title: string | undefined): string {
   if (status === 0) return "Tocsin cannot be reached.";
   if (status === 404) return "Not found.";
-  return title ? `Tocsin answered: ${title}.` : `Tocsin answered with status ${status}.`;
+  // A proxy in front of Tocsin responds so in its place.
+  if (!title && (status === 502 || status === 504)) return "Tocsin is not responding.";
+  return title ? `The request failed: ${title}.` : `The request failed with status ${status}.`;
 }
 
 function isProblem(answer: unknown): answer is Problem {

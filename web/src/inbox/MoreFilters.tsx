@@ -34,7 +34,9 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
     }
     const twice = twoValues(draft.attribute);
     if (twice !== undefined) {
-      return setProblem(`Attributes must not have two values for “${twice}”, because no alert could match.`);
+      return setProblem(
+        `Attributes must not have two values for “${twice}”, because no alert could match; remove one of them.`,
+      );
     }
     if (draft.from && draft.to && draft.to < draft.from) {
       return setProblem("“To” must not be before “From”, because no alert could match.");

@@ -219,7 +219,8 @@ function Standing({ policy }: { policy: RoutingPolicy }) {
       </p>
       {policy.problem !== undefined && (
         <p role="alert" className={styles.bad}>
-          The stored policy cannot be used, and the rules that use it are not evaluated: {policy.problem}
+          The stored policy cannot be used, and the rules that use it are not evaluated: {policy.problem}. Save a valid
+          policy to evaluate them again.
         </p>
       )}
     </div>

@@ -73,8 +73,8 @@ test("the question is about a rule, or about a severity and labels", () => {
 test("lines of the question that cannot be read are reported", () => {
   expect(wrongPairs({ ...noQuestion, labels: "team = erp", attributes: "a=1" })).toEqual({});
   expect(wrongPairs({ ...noQuestion, labels: "team", attributes: "a != 1\nb = 2\nc ~ x" })).toEqual({
-    labels: "Write each line as name = value. Cannot be read: team",
-    attributes: "Write each line as name = value. Cannot be read: a != 1; c ~ x",
+    labels: "Cannot be read: team. Write each line as name = value.",
+    attributes: "Cannot be read: a != 1; c ~ x. Write each line as name = value.",
   });
   expect(wrongPairs({ ...noQuestion, rule: "r", labels: "team" })).toEqual({});
 });

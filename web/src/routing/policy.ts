@@ -119,7 +119,7 @@ function pairs(text: string): { values: Record<string, string>; wrong: string[] 
 export function wrongPairs({ rule, labels, attributes }: Question): { labels?: string; attributes?: string } {
   const wrong = (text: string) => {
     const lines = pairs(text).wrong;
-    return lines.length > 0 ? `Write each line as name = value. Cannot be read: ${lines.join("; ")}` : undefined;
+    return lines.length > 0 ? `Cannot be read: ${lines.join("; ")}. Write each line as name = value.` : undefined;
   };
   // The labels of a named rule are known.
   const [ofLabels, ofAttributes] = [rule ? undefined : wrong(labels), wrong(attributes)];

@@ -125,7 +125,9 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
           />
         ))}
         {webhooks.isError && webhooks.data === undefined && (
-          <p className={styles.error}>The webhooks could not be loaded. The rule keeps its current ones.</p>
+          <p className={styles.error}>
+            The webhooks could not be loaded. The rule keeps its current ones. To choose others, reload the page.
+          </p>
         )}
         {mayCreate && (
           <p className={form.hint}>

@@ -179,7 +179,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
                   {dirty &&
                     (edit.kept
                       ? `Unsaved changes, kept as a draft in this browser for ${who.name}.`
-                      : "Unsaved changes. This browser cannot keep a draft.")}
+                      : "Unsaved changes. This browser cannot keep a draft: save before you leave.")}
                 </span>
               </div>
             </Form>

@@ -123,7 +123,7 @@ function Measure({ editor }: { editor: Editor }) {
         <>
           <Amount
             label="Ratio"
-            description="Of all exchanges in the scope, how many must match the filter."
+            description="The percentage of the exchanges in the scope that must match the filter."
             units={[{ size: 1, word: "%" }]}
             decimals={3}
             {...amount(editor, "percent")}
@@ -164,7 +164,7 @@ function Percentiles({ editor: { form, errorOf } }: { editor: Editor }) {
   return (
     <Select
       label="Percentile"
-      description="Of the durations of the exchanges that match."
+      description="Calculated from the durations of the exchanges that match."
       options={percentiles}
       value={String(form.values.percentile)}
       error={errorOf("percentile")}
@@ -178,7 +178,7 @@ function AttributeKey({ editor }: { editor: Editor }) {
   return (
     <Autocomplete
       label="Attribute"
-      description="Exchanges without it, or with an empty one, are one group."
+      description="Exchanges without this attribute, or with an empty value, form one group."
       placeholder="such as customer"
       data={keys}
       {...bound(editor, "groupByAttribute")}
@@ -194,7 +194,7 @@ function Counting({ editor }: { editor: Editor }) {
         <Measure editor={editor} />
         <Amount
           label="Window"
-          description="The time they are counted in; 10 s to 24 h."
+          description="The time within which exchanges are counted; 10 s to 24 h."
           units={[second, minute, hour]}
           {...amount(editor, "windowSeconds")}
         />
@@ -221,7 +221,7 @@ function Counting({ editor }: { editor: Editor }) {
         />
         <Amount
           label="Remind every"
-          description="While it fires and is not acknowledged; 0 means never."
+          description="While the alert fires and nobody has acknowledged it; 0 means never."
           units={[minuteOfMinutes, hourOfMinutes]}
           {...amount(editor, "reNotifyMinutes")}
         />

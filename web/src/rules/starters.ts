@@ -37,11 +37,11 @@ export const starters: readonly Starter[] = [
     },
   },
   {
-    name: "Error ratio",
+    name: "Failure ratio",
     explains: "One alert while at least 10% of a route's exchanges fail, if there are at least 20 in 10 minutes.",
     values: {
       ...initialValues,
-      name: "Error ratio",
+      name: "Failure ratio",
       fireMode: "RATIO_IN_WINDOW",
       percent: 10,
       minVolume: 20,

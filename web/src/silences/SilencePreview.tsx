@@ -41,7 +41,7 @@ export function Preview({ values }: { values: Values }) {
         )}
       </div>
       {sound && data && !error && !isPlaceholderData && request.recurrence && data.windows.length === 0 && (
-        <p className={styles.sub}>No window starts before the silence ends.</p>
+        <p className={styles.sub}>No window starts before the silence ends. Choose a later end.</p>
       )}
       {sound && data && !error && <Newest preview={data} recurs={request.recurrence !== undefined} />}
     </div>

@@ -134,7 +134,7 @@ export function wrongLines(v: MatchValues): Record<string, string> {
   for (const field of ["labels", "attributes"] as const) {
     const lines = parseConditions(v[field]).wrong;
     if (lines.length > 0)
-      wrong[field] = `Write each line as a condition, such as team = orders. Cannot be read: ${lines.join("; ")}`;
+      wrong[field] = `Cannot be read: ${lines.join("; ")}. Write each line as a condition, such as team = orders.`;
   }
   return wrong;
 }

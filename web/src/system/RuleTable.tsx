@@ -86,7 +86,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
         {compare.error && (
           <div className={table.bad} role="alert">
-            Could not compare. {reasonOf(compare.error)}
+            Not compared. {reasonOf(compare.error)}
           </div>
         )}
       </td>

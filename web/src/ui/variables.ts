@@ -18,7 +18,7 @@ export const variables: readonly Variable[] = [
   { name: "exchange.application", description: "The application that ran the exchange" },
   { name: "exchange.route", description: "The route, job or request" },
   { name: "exchange.environment", description: "The environment, such as production" },
-  { name: "exchange.executionId", description: "The identifier of the execution" },
+  { name: "exchange.executionId", description: "The execution ID" },
   { name: "exchange.status", description: "COMPLETED or FAILED" },
   { name: "exchange.startTime", description: "When it started, RFC 3339 with nanoseconds, UTC" },
   {
@@ -53,7 +53,7 @@ export const variables: readonly Variable[] = [
   },
   {
     name: "count.percentile",
-    description: "The percentile of a rule on durations, such as 95; empty for an alert about one exchange",
+    description: "The percentile of a rule about durations, such as 95; empty for an alert about one exchange",
   },
   { name: "count.window", description: "The window, with its unit: 10 min; empty for an alert about one exchange" },
   { name: "count.windowSeconds", description: "The window in seconds; empty for an alert about one exchange" },
@@ -63,7 +63,7 @@ export const variables: readonly Variable[] = [
       "The group: the route, application, environment, error type or value of an attribute; empty for an alert about one exchange",
   },
   { name: "rule.name", description: "The rule's name" },
-  { name: "rule.id", description: "The rule's identifier" },
+  { name: "rule.id", description: "The rule's ID" },
   { name: "rule.owner", description: "Who owns the rule, such as a team" },
   { name: "rule.runbookUrl", description: "The URL of the rule's runbook" },
   { name: "rule.note", description: "The rule's note" },
@@ -78,7 +78,7 @@ export const variables: readonly Variable[] = [
 /** The variables of a message's body, which also include those of the alert. */
 export const bodyVariables: readonly Variable[] = [
   ...variables,
-  { name: "alert.id", description: "The alert's identifier; the same in every message about the alert" },
+  { name: "alert.id", description: "The alert's ID; the same in every message about the alert" },
   { name: "alert.title", description: "The alert's title" },
   { name: "alert.message", description: "The alert's message" },
   { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },
