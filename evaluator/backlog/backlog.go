@@ -101,8 +101,8 @@ func (f fingerprint) plus(g fingerprint) fingerprint {
 	return fingerprint{f.count + g.count, f.sum + g.sum}
 }
 
-// unjudged is a bucket of the backlog, with its last observation.
-type unjudged struct {
+// bucket is a bucket of the backlog, with its last observation.
+type bucket struct {
 	seen   fingerprint
 	server string
 	// seenNS is the watermark of the observation.
@@ -132,7 +132,7 @@ type Backlog struct {
 	// second.
 	fineFromNS int64
 	judged     map[int64]fingerprint
-	left       map[int64]unjudged
+	left       map[int64]bucket
 	// after are the fingerprints after the cursor.
 	after map[int64]fingerprint
 	// server is the server that showed something last. several says whether other servers did as
@@ -161,7 +161,7 @@ type Backlog struct {
 func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	b := &Backlog{
 		baseNS: cursorNS, fromNS: cursorNS - reachNS,
-		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[lookKey]lastLook{}, raised: map[uuid.UUID]int64{},
+		judged: map[int64]fingerprint{}, left: map[int64]bucket{}, looks: map[lookKey]lastLook{}, raised: map[uuid.UUID]int64{},
 	}
 	if mark != nil {
 		b.baseNS, b.fromNS = min(b.baseNS, mark.CursorNS), min(b.fromNS, mark.FromNS)

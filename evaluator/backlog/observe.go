@@ -47,7 +47,7 @@ func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, wat
 			delete(b.left, at)
 			delete(b.judged, at)
 		default:
-			b.left[at] = unjudged{seen: now, server: server, seenNS: watermarkNS}
+			b.left[at] = bucket{seen: now, server: server, seenNS: watermarkNS}
 		}
 	}
 	b.unlooked = subtract(b.unlooked, r)
@@ -89,7 +89,7 @@ func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int6
 	}
 	for at, seen := range b.after {
 		if s.Forward && at < endNS && (!conclusive || at >= judged.ToNS) {
-			b.left[floor(at, secondNS)] = unjudged{seen: seen, server: s.Server, seenNS: watermarkNS}
+			b.left[floor(at, secondNS)] = bucket{seen: seen, server: s.Server, seenNS: watermarkNS}
 		}
 	}
 	if !conclusive {

@@ -82,7 +82,7 @@ func Removals() []Removal {
 	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"c.RulesRevision < p.at.RulesRevision {\n\t\tp.forget()\n", "c.RulesRevision < p.at.RulesRevision {\n"})
 	edit("same-server", "evaluator/read.go", [2]string{"if page.Server == server {", "if page.Server != \"\" {"})
 	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.backlog.Mark(next.judged, next.server)", "b.Backfill = nil"})
-	edit("changes-behind-the-cursor", "evaluator/backlog/observe.go", [2]string{"b.left[at] = unjudged{seen: now, server: server, seenNS: watermarkNS}", "b.judged[at] = now"})
+	edit("changes-behind-the-cursor", "evaluator/backlog/observe.go", [2]string{"b.left[at] = bucket{seen: now, server: server, seenNS: watermarkNS}", "b.judged[at] = now"})
 	edit("source-clock-ahead", "evaluator/observe.go", [2]string{"ahead > mostAhead {", "ahead > 1000*mostAhead {"})
 	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
