@@ -110,11 +110,11 @@ func (b *Backlog) Conclude(r cursor.Range, server string) {
 		if at < r.FromNS || at >= r.ToNS {
 			continue
 		}
-		bucket := floor(at, secondNS)
-		if at != bucket {
-			seen = seen.plus(b.judged[bucket])
+		start := floor(at, secondNS)
+		if at != start {
+			seen = seen.plus(b.judged[start])
 		}
-		b.judged[bucket] = seen
+		b.judged[start] = seen
 		delete(b.after, at)
 	}
 }
