@@ -15,7 +15,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator/backlog"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -167,7 +167,7 @@ func (x Explanation) matched(e *rules.Exchange, s *RuleState) Explanation {
 		return x.say(Failing, "It matches, and will be evaluated when the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
 	case r.FireMode != rules.PerExchange:
 		// The first window that it can count in ends right after the exchange.
-		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
+		if e.StartTimeNS < counting.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
 			return x.say(BeyondLookBack, "It matches, but ran for longer than the exchanges that a window of this length counts.")
 		}
 		// A rule with an empty list learns what it expects.

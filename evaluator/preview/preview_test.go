@@ -21,6 +21,7 @@ import (
 	"tocsin/evaluator/preview"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -80,8 +81,8 @@ func (h *history) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, err
 	return page, nil
 }
 
-func (h *history) Tally(_ context.Context, q window.TallyQuery) (window.Tallies, error) {
-	return window.Tallies{Inexact: q.Tenants.Names}, nil
+func (h *history) Tally(_ context.Context, q counting.TallyQuery) (counting.Tallies, error) {
+	return counting.Tallies{Inexact: q.Tenants.Names}, nil
 }
 
 // Arrivals has the history seen as it is.
@@ -89,22 +90,22 @@ func (h *history) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals
 	return watch.Arrivals{}, nil
 }
 
-func (h *history) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {
-	all := make([][]window.Group, len(windows))
+func (h *history) CountWindows(_ context.Context, windows []counting.Query) (counting.Counted, error) {
+	all := make([][]counting.Group, len(windows))
 	for i := range windows {
 		groups, err := h.countWindow(&windows[i])
 		if err != nil {
-			return window.Counted{}, err
+			return counting.Counted{}, err
 		}
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
 			all[i] = append(all[i], *groups[name])
 		}
-		slices.SortStableFunc(all[i], func(a, b window.Group) int { return cmp.Compare(b.Observed, a.Observed) })
+		slices.SortStableFunc(all[i], func(a, b counting.Group) int { return cmp.Compare(b.Observed, a.Observed) })
 	}
-	return window.Counted{Groups: all}, nil
+	return counting.Counted{Groups: all}, nil
 }
 
-func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error) {
+func (h *history) countWindow(w *counting.Query) (map[string]*counting.Group, error) {
 	filter := w.Filter
 	if w.Mode == rules.RatioInWindow {
 		filter = rules.Filter{Statuses: w.Statuses()}
@@ -117,7 +118,7 @@ func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error)
 	if err != nil {
 		return nil, err
 	}
-	groups, ids := map[string]*window.Group{}, map[string]bool{}
+	groups, ids := map[string]*counting.Group{}, map[string]bool{}
 	for n := range h.rows {
 		e := &h.rows[n]
 		ended, name := e.EndedNS(), w.Grouping.Of(e)
@@ -126,7 +127,7 @@ func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error)
 		}
 		g := groups[name]
 		if g == nil {
-			g = &window.Group{Group: name}
+			g = &counting.Group{Group: name}
 			groups[name] = g
 		}
 		once := func(what string, count *int64) {
@@ -153,7 +154,7 @@ func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error)
 	return groups, nil
 }
 
-func (h *history) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+func (h *history) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	for i, w := range windows {
 		newest[i] = make([]rules.Exchange, len(w.Groups))

@@ -17,7 +17,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -96,7 +96,7 @@ func (p *run) grouped(read map[string][]counted) map[string]group {
 // windows steps through the range, group by group.
 func (p *run) windows(ctx context.Context) error {
 	read := map[string][]counted{}
-	err := p.slices(ctx, window.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
+	err := p.slices(ctx, counting.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
 		name := p.rule.Grouping().Of(e)
 		read[name] = append(read[name], p.counted(e))
 	})
@@ -239,7 +239,7 @@ func (p *run) moments(g group) []moment {
 // before its end, within its length, and began neither later nor too early.
 func (p *run) within(out []moment, of sum, list []counted, seconds int) []moment {
 	lengthNS := int64(seconds) * secondNS
-	reachNS := -window.StartFromNS(p.rule.WindowSeconds, 0)
+	reachNS := -counting.StartFromNS(p.rule.WindowSeconds, 0)
 	for _, c := range list {
 		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+reachNS)+1
 		if begin < end {
@@ -257,7 +257,7 @@ func (p *run) percentile(g group, atNS int64) int64 {
 	}
 	var durations []int64
 	for _, m := range p.within(nil, volume, g.compared, p.rule.WindowSeconds) {
-		if m.delta > 0 && m.atNS <= atNS && min(m.endedNS+int64(p.rule.WindowSeconds)*secondNS, m.startNS-window.StartFromNS(p.rule.WindowSeconds, 0)) >= atNS {
+		if m.delta > 0 && m.atNS <= atNS && min(m.endedNS+int64(p.rule.WindowSeconds)*secondNS, m.startNS-counting.StartFromNS(p.rule.WindowSeconds, 0)) >= atNS {
 			durations = append(durations, m.durationNS)
 		}
 	}

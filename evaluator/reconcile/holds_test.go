@@ -12,7 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator/reconcile"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -30,7 +30,7 @@ func (w *windows) WindowRule(context.Context, uuid.UUID, time.Duration, int) (re
 	return w.progress, w.alerts, nil
 }
 
-func (w *windows) ends(q window.Query) (list []int64) {
+func (w *windows) ends(q counting.Query) (list []int64) {
 	for at := ago(w.fromAgo); at < ago(w.toAgo); at += int64(time.Second) {
 		if at >= q.FromNS && at < q.ToNS {
 			list = append(list, at)
@@ -39,8 +39,8 @@ func (w *windows) ends(q window.Query) (list []int64) {
 	return list
 }
 
-func (w *windows) Measure(_ context.Context, q window.Query) ([]window.Group, error) {
-	return []window.Group{{Group: "r", Observed: int64(len(w.ends(q)))}}, nil
+func (w *windows) Measure(_ context.Context, q counting.Query) ([]counting.Group, error) {
+	return []counting.Group{{Group: "r", Observed: int64(len(w.ends(q)))}}, nil
 }
 
 func (w *windows) Cells(_ context.Context, c reconcile.CellsQuery) (cells []reconcile.Cell, _ error) {

@@ -10,7 +10,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -166,9 +166,9 @@ func (c *comparison) stretches(ctx context.Context) error {
 	d := &c.rule.Definition
 	lengthNS := int64(d.WindowSeconds) * secondNS
 	q := CellsQuery{
-		WidthNS: max(secondNS, min(minuteNS, lengthNS/30)), SureNS: max(lengthNS, window.DefaultLookBackSeconds*secondNS),
-		Query: window.Query{
-			TenantID: c.rule.TenantID, FromNS: max(fromNS-lengthNS, c.rule.ArmedSinceNS), ToNS: toNS, StartFromNS: window.StartFromNS(d.WindowSeconds, fromNS),
+		WidthNS: max(secondNS, min(minuteNS, lengthNS/30)), SureNS: max(lengthNS, counting.DefaultLookBackSeconds*secondNS),
+		Query: counting.Query{
+			TenantID: c.rule.TenantID, FromNS: max(fromNS-lengthNS, c.rule.ArmedSinceNS), ToNS: toNS, StartFromNS: counting.StartFromNS(d.WindowSeconds, fromNS),
 			Grouping: d.Grouping(), Scope: d.Scope, Filter: d.Filter, Mode: d.FireMode, LeastNS: d.DurationMS * 1e6, Limit: cellsMost,
 		},
 	}
@@ -226,7 +226,7 @@ func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []s
 		return c.rule.ExpectedGroups(), true, nil
 	}
 	// Learned within the hour: groups seen two hours before, and seen recently until the end.
-	q := window.Query{
+	q := counting.Query{
 		TenantID: c.rule.TenantID, FromNS: toNS - int64(c.rule.LearnDays)*dayNS, ToNS: fromNS - 2*hourNS, Grouping: c.rule.Grouping(),
 		Scope: c.rule.Scope, Filter: c.rule.Filter, Mode: c.rule.FireMode, Limit: groupsMost + 1,
 	}

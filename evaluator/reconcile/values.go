@@ -10,7 +10,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -82,9 +82,9 @@ func (c *comparison) era(toNS int64) *rules.Era {
 }
 
 // query returns the window that the counts of a key measured.
-func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
-	q := window.Query{
-		TenantID: tenant, ToNS: k.toNS, FromNS: max(k.toNS-int64(k.seconds)*secondNS, era.FromNS), StartFromNS: window.StartFromNS(k.seconds, k.toNS),
+func (k *windowKey) query(tenant string, era *rules.Era) counting.Query {
+	q := counting.Query{
+		TenantID: tenant, ToNS: k.toNS, FromNS: max(k.toNS-int64(k.seconds)*secondNS, era.FromNS), StartFromNS: counting.StartFromNS(k.seconds, k.toNS),
 		Grouping: k.by, Scope: era.Scope, Filter: era.Filter, Mode: k.mode, LeastNS: k.durationMS * 1e6, Percentile: k.centil, Limit: groupsRead,
 	}
 	if k.short > 0 {
@@ -96,7 +96,7 @@ func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
 // measured is a measured window. Everything else about it is read only once, however many alerts
 // are about it.
 type measured struct {
-	window.Query
+	counting.Query
 	// older says whether the source has an exchange that began before the window.
 	older *bool
 	// byGroup and whole are what ended in each cell, by group and for all groups together.
@@ -152,7 +152,7 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 	if err := c.compareWithAll(ctx, q, groups); err != nil {
 		return err
 	}
-	found := make(map[string]*window.Group, len(groups))
+	found := make(map[string]*counting.Group, len(groups))
 	for i := range groups {
 		found[cursor.Key(groups[i].Group)] = &groups[i]
 	}
@@ -163,7 +163,7 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 			c.find(Finding{Kind: Unchecked, AlertID: k.alert.ID, Group: k.count.Group, AtNS: key.toNS, Why: "there are too many groups"})
 			continue
 		case g == nil:
-			g = &window.Group{Group: k.count.Group}
+			g = &counting.Group{Group: k.count.Group}
 			if byErrorType(&q) && len(groups) > 0 {
 				g.Volume, g.ShortVolume = groups[0].Volume, groups[0].ShortVolume
 			}
@@ -177,11 +177,11 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 
 // byErrorType reports whether each group is compared with all exchanges of the scope, because a
 // completed exchange has no error type.
-func byErrorType(q *window.Query) bool {
+func byErrorType(q *counting.Query) bool {
 	return q.Mode == rules.RatioInWindow && q.Grouping.By == rules.GroupByErrorType
 }
 
-func (c *comparison) compareWithAll(ctx context.Context, q window.Query, groups []window.Group) error {
+func (c *comparison) compareWithAll(ctx context.Context, q counting.Query, groups []counting.Group) error {
 	if !byErrorType(&q) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (c *comparison) compareWithAll(ctx context.Context, q window.Query, groups 
 }
 
 // compare compares an alert with the content of its window.
-func (c *comparison) compare(ctx context.Context, m *measured, k check, g *window.Group) error {
+func (c *comparison) compare(ctx context.Context, m *measured, k check, g *counting.Group) error {
 	count, q := k.count, &m.Query
 	compares := q.Mode == rules.RatioInWindow || q.Mode == rules.DurationInWindow
 	stored, found := [4]int64{count.Observed}, [4]int64{g.Observed}
@@ -263,7 +263,7 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *windo
 
 // lateMost is how late uncounted exchanges may have been: the measured lateness or, if that is
 // less, a lateness that is no defect.
-func (c *comparison) lateMost(q *window.Query) time.Duration {
+func (c *comparison) lateMost(q *counting.Query) time.Duration {
 	return time.Duration(max(leastLateNS, min(lateShareNS, (q.ToNS-q.FromNS)/2), c.progress.LateNS))
 }
 

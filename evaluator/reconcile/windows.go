@@ -10,7 +10,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -34,7 +34,7 @@ import (
 // CellsQuery asks what ended in each cell of the range from FromNS to ToNS. Cell n begins at FromNS
 // + n × WidthNS.
 type CellsQuery struct {
-	window.Query
+	counting.Query
 	WidthNS int64
 	// SureNS is how long an exchange may have lasted to count certainly.
 	SureNS int64
@@ -53,7 +53,7 @@ type Cell struct {
 // WindowSource measures windows.
 type WindowSource interface {
 	// Measure measures one window by group, the groups with the most observed exchanges first.
-	Measure(ctx context.Context, w window.Query) ([]window.Group, error)
+	Measure(ctx context.Context, w counting.Query) ([]counting.Group, error)
 	// Cells counts what ended in each cell of a range, in the order of groups and cells.
 	Cells(ctx context.Context, c CellsQuery) ([]Cell, error)
 	// Older reports whether an exchange of a tenant exists that began before an instant.

@@ -11,7 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator/reconcile"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -127,13 +127,13 @@ type counted struct {
 
 func groupName(n int) string { return fmt.Sprintf("g%02d", n) }
 
-func (c *counted) Measure(ctx context.Context, _ window.Query) (list []window.Group, _ error) {
+func (c *counted) Measure(ctx context.Context, _ counting.Query) (list []counting.Group, _ error) {
 	if c.endless {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	for n := range c.groups {
-		list = append(list, window.Group{Group: groupName(n), Observed: 61})
+		list = append(list, counting.Group{Group: groupName(n), Observed: 61})
 	}
 	return list, nil
 }

@@ -2,17 +2,22 @@ package window
 
 import (
 	"context"
+	"maps"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
 const (
 	// membersMost bounds the groups from which exchanges are expected; countedMost bounds those
 	// that are counted to see which of them exist.
-	membersMost, countedMost = maxGroups, 10 * maxGroups
+	membersMost, countedMost = counting.MaxGroups, 10 * counting.MaxGroups
 	// learnedForNS is how long learned groups are valid. If a server could not return them, they
 	// are valid for learnAgainNS longer, and are then asked for again.
 	learnedForNS, learnAgainNS = 3600 * secondNS, 60 * secondNS
@@ -33,121 +38,113 @@ type members struct {
 	problem                string
 }
 
-// absent reports whether the item is a rule on absence.
-func (it *item) absent() bool { return it.FireMode == rules.AbsentInWindow }
-
-// expect fills in the groups from which an item expects exchanges, and reports whether they are
-// known.
-func (p *pass) expect(it *item) bool {
+// expect fills in the groups from which an item expects exchanges. It reports whether they are known,
+// and whether they are to be learned: a rule learns those that it does not know or learned a while
+// ago, unless only servers that may be behind could be asked.
+func (p *pass) expect(it *item) (known, learns bool) {
 	switch {
 	case it.GroupBy == rules.GroupByNothing:
 		it.members = []string{""}
+		return true, false
 	case it.LearnDays == 0:
 		it.members = it.ExpectedGroups()
-	default:
-		p.mu.Lock()
-		learned := p.learned[it.ID]
-		p.mu.Unlock()
-		if !learned.known || learned.version != it.Version {
-			return false
-		}
+		return true, false
+	}
+	p.mu.Lock()
+	learned := p.learned[it.ID]
+	p.mu.Unlock()
+	now, same := p.request.WatermarkNS, learned.version == it.Version
+	if known = same && learned.known; known {
 		it.members, it.memberProblem = learned.groups, learned.problem
 	}
-	return true
+	return known, len(p.seen.Fresh) > 0 && (!same || now < learned.atNS || now >= learned.againNS)
 }
 
-// learners returns items that learn the expected groups, for rules that do not know them or learned
-// them a while ago. A server that may be behind is not asked.
-func (p *pass) learners(items []*item) (list []*item) {
-	if len(p.seen.Fresh) == 0 {
-		return nil
+// learner returns the window from which the expected groups of an item are learned. The days are
+// those before the item's window: a group that has just become absent was seen in them, however long
+// the window is.
+func learner(it *item) *counting.Window {
+	w := &counting.Window{
+		WindowRule: it.WindowRule, Number: it.Number, Learns: true, Seconds: it.LearnDays*86_400 + it.WindowSeconds, ToNS: it.ToNS, Limit: membersMost + 1,
 	}
-	for _, it := range items {
-		if !it.absent() || it.GroupBy == rules.GroupByNothing || it.LearnDays == 0 {
-			continue
-		}
-		p.mu.Lock()
-		learned, ok := p.learned[it.ID]
-		p.mu.Unlock()
-		if ok && learned.version == it.Version && p.request.WatermarkNS < learned.againNS && p.request.WatermarkNS >= learned.atNS {
-			continue
-		}
-		// The days are those before the window: a group that has just become absent was seen in them,
-		// however long the window is.
-		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays*86_400 + it.WindowSeconds, toNS: it.toNS}
-		learner.fromNS, learner.limit = learner.cutNS(), membersMost+1
-		learner.startFromNS = learner.fromNS - DefaultLookBackSeconds*secondNS
-		list = append(list, learner)
-	}
-	return list
+	w.FromNS = w.CutNS()
+	w.StartFromNS = w.FromNS - counting.DefaultLookBackSeconds*secondNS
+	return w
 }
 
-// learn takes the groups that a learner counted. A server that is behind has not seen all of them,
-// so groups learned before stay.
-func (p *pass) learn(it *item) {
+// learn takes the groups that were counted in the window of a learner. A server that is behind has
+// not seen all of them, so groups learned before stay.
+func (p *pass) learn(w *counting.Window) {
 	now := p.request.WatermarkNS
-	p.watcher.Saw(p.request, it.server)
-	if !p.seen.Fresh[it.server] {
+	p.watcher.Saw(p.request, w.Server)
+	if !p.seen.Fresh[w.Server] {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		m := p.learned[it.ID]
-		if m.version != it.Version {
-			m = members{version: it.Version}
+		m := p.learned[w.ID]
+		if m.version != w.Version {
+			m = members{version: w.Version}
 		}
 		m.atNS, m.againNS = now, now+learnAgainNS
-		p.learned[it.ID] = m
+		p.learned[w.ID] = m
 		return
 	}
-	m := members{version: it.Version, atNS: now, againNS: now + learnedForNS, known: true}
-	groups := it.groups
+	m := members{version: w.Version, atNS: now, againNS: now + learnedForNS, known: true}
+	groups := w.Groups
 	if len(groups) > membersMost {
 		groups, m.problem = groups[:membersMost], tooManyMembers
-		if it.GroupBy == rules.GroupByAttribute {
+		if w.GroupBy == rules.GroupByAttribute {
 			groups, m.problem = nil, tooManyValues
 		}
 	}
 	for _, g := range groups {
 		// A missing or empty attribute is never expected.
-		if g.Group != "" || it.GroupBy != rules.GroupByAttribute {
+		if g.Group != "" || w.GroupBy != rules.GroupByAttribute {
 			m.groups = append(m.groups, g.Group)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.learned[it.ID] = m
+	p.learned[w.ID] = m
+}
+
+// forget removes what deleted rules learned.
+func (p *pass) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.learned, func(_ uuid.UUID, m members) bool { return p.request.WatermarkNS-m.atNS > 24*learnedForNS })
 }
 
 // absences decides on the groups from which an item expects exchanges. An alert of any other group
 // ends, because nothing is expected of it any more, unless it waits until the group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
-	p.watcher.Saw(p.request, it.server)
-	counted, byKey := make(map[string]Group, len(it.groups)), make(map[string]Group, len(it.groups))
-	for _, g := range it.groups {
-		counted[g.Group], byKey[groupKey(g.Group)] = g, g
+	p.watcher.Saw(p.request, it.Server)
+	counted, byKey := make(map[string]counting.Group, len(it.Groups)), make(map[string]counting.Group, len(it.Groups))
+	for _, g := range it.Groups {
+		counted[g.Group], byKey[cursor.Key(g.Group)] = g, g
 	}
 	expected := make(map[string]bool, len(it.members))
-	wanted := make([]Group, len(it.members))
+	wanted := make([]counting.Group, len(it.members))
 	for i, name := range it.members {
 		g, ok := counted[name]
 		if !ok {
-			g = Group{Group: name}
+			g = counting.Group{Group: name}
 		}
-		wanted[i], expected[groupKey(name)] = g, true
+		wanted[i], expected[cursor.Key(name)] = g, true
 	}
 	value := alerts.Value{
-		ArmedAt: time.Unix(0, it.ArmedSinceNS), Partial: it.partial,
-		Inconclusive: it.partial || !p.seen.Conclusive || !p.seen.Fresh[it.server] || it.cutNS() < p.seen.Watch.SinceNS,
-		Closed:       !it.Expects(it.cutNS(), it.toNS),
+		ArmedAt: time.Unix(0, it.ArmedSinceNS), Partial: it.Partial(),
+		Inconclusive: it.Partial() || !p.seen.Conclusive || !p.seen.Fresh[it.Server] || it.CutNS() < p.seen.Watch.SinceNS,
+		Closed:       !it.Expects(it.CutNS(), it.ToNS),
 	}
-	if len(it.groups) > countedMost {
+	if len(it.Groups) > countedMost {
 		value.Inconclusive, it.problem = true, tooManyCounted
 	}
-	it.room = maxGroups - len(it.open)
-	for _, g := range withOpen(wanted, it.open) {
+	it.room = counting.MaxGroups - len(it.Open)
+	for _, g := range withOpen(wanted, it.Open) {
 		value.Observed = g.Observed
 		if g.open != nil && !expected[g.open.Group] {
-			if value.Observed = it.window.Threshold; it.waits(g.open) {
+			if value.Observed = it.Bound.Threshold; it.waits(g.open) {
 				g.Group = byKey[g.open.Group]
 				value.Observed = g.Observed
 			}
@@ -169,7 +166,7 @@ func (it *item) waits(open *evaluator.OpenAlert) bool {
 func (p *pass) describeAbsent(ctx context.Context, it *item) {
 	for i := range it.changes {
 		if c := &it.changes[i]; c.described() {
-			p.describeOne(ctx, it, &c.Instance, new(it.Grouping().Example(c.Instance.Count.Group)))
+			p.describe(ctx, it, &c.Instance, new(it.Grouping().Example(c.Instance.Count.Group)))
 		}
 	}
 }

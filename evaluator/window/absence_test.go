@@ -18,6 +18,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -73,18 +74,18 @@ func (a *archive) seen(server string, fromNS, toNS int64, add func(r *row, ended
 	}
 }
 
-func (a *archive) Tally(_ context.Context, q window.TallyQuery) (answer window.Tallies, err error) {
+func (a *archive) Tally(_ context.Context, q counting.TallyQuery) (answer counting.Tallies, err error) {
 	answer.Server, err = a.ask("tally")
 	if err != nil || !q.NamesServer {
 		return answer, err
 	}
 	for _, tenant := range q.Tenants.Names {
-		byRoute := map[string]*window.Tally{}
+		byRoute := map[string]*counting.Tally{}
 		a.seen(answer.Server, q.FromNS[0], q.ToNS, func(r *row, endedNS int64) {
 			at, _ := slices.BinarySearch(q.FromNS, endedNS+1)
 			key := fmt.Sprint(r.route, at)
 			if byRoute[key] == nil {
-				byRoute[key] = &window.Tally{TenantID: tenant, Status: rules.Failed, Route: r.route, FromNS: q.FromNS[at-1]}
+				byRoute[key] = &counting.Tally{TenantID: tenant, Status: rules.Failed, Route: r.route, FromNS: q.FromNS[at-1]}
 			}
 			byRoute[key].Observed++
 		})
@@ -95,7 +96,7 @@ func (a *archive) Tally(_ context.Context, q window.TallyQuery) (answer window.T
 	return answer, nil
 }
 
-func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answer window.Counted, err error) {
+func (a *archive) CountWindows(_ context.Context, windows []counting.Query) (answer counting.Counted, err error) {
 	answer.Server, err = a.ask("count")
 	for _, w := range windows {
 		if a.learnsFrom != "" && w.ToNS-w.FromNS > 3600*second {
@@ -109,11 +110,11 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 				byRoute[r.route]++
 			}
 		})
-		var groups []window.Group
+		var groups []counting.Group
 		for route, n := range byRoute {
-			groups = append(groups, window.Group{Group: route, Observed: n})
+			groups = append(groups, counting.Group{Group: route, Observed: n})
 		}
-		slices.SortFunc(groups, func(a, b window.Group) int { return cmp.Compare(b.Observed, a.Observed) })
+		slices.SortFunc(groups, func(a, b counting.Group) int { return cmp.Compare(b.Observed, a.Observed) })
 		answer.Groups = append(answer.Groups, groups[:min(len(groups), w.Limit)])
 	}
 	return answer, err
@@ -134,7 +135,7 @@ func (a *archive) Arrivals(_ context.Context, q watch.ArrivalsQuery) (answer wat
 	return answer, nil
 }
 
-func (a *archive) Newest(context.Context, []window.NewestQuery) ([][]rules.Exchange, error) {
+func (a *archive) Newest(context.Context, []counting.NewestQuery) ([][]rules.Exchange, error) {
 	return nil, failure("of an absence, there is no newest exchange")
 }
 

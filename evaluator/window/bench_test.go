@@ -12,25 +12,26 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
 // nothing is a source in which no exchange is seen.
 type nothing struct{}
 
-func (nothing) Tally(context.Context, window.TallyQuery) (window.Tallies, error) {
-	return window.Tallies{Server: "one"}, nil
+func (nothing) Tally(context.Context, counting.TallyQuery) (counting.Tallies, error) {
+	return counting.Tallies{Server: "one"}, nil
 }
 
-func (nothing) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {
-	return window.Counted{Server: "one", Groups: make([][]window.Group, len(windows))}, nil
+func (nothing) CountWindows(_ context.Context, windows []counting.Query) (counting.Counted, error) {
+	return counting.Counted{Server: "one", Groups: make([][]counting.Group, len(windows))}, nil
 }
 
 func (nothing) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
 	return watch.Arrivals{Server: "one", Counts: map[int64]int64{}}, nil
 }
 
-func (nothing) Newest(context.Context, []window.NewestQuery) ([][]rules.Exchange, error) {
+func (nothing) Newest(context.Context, []counting.NewestQuery) ([][]rules.Exchange, error) {
 	return nil, nil
 }
 

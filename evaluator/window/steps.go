@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +13,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window/counting"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -24,7 +24,7 @@ const tooManyGroups = "1000 groups have an alert, and further groups reach the t
 // change is a step, and the group that it concerns.
 type change struct {
 	evaluator.Change
-	group Group
+	group counting.Group
 }
 
 // described reports whether the step writes texts and the newest exchange. Other steps keep those
@@ -38,40 +38,59 @@ func (c *change) described() bool {
 	return false
 }
 
-// conclude decides on counted items.
-func (p *pass) conclude(ctx context.Context, items []*item) {
-	p.concluding = true
-	defer func() { p.concluding = false }()
-	var describe []*item
-	for _, it := range items {
-		p.guarded(ctx, it, func() {
-			if it.learns {
-				p.learn(it)
+// conclude decides on counted windows.
+func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
+	var describe []*counting.Window
+	for _, w := range windows {
+		p.guarded(ctx, w, func() {
+			if w.Learns {
+				p.learn(w)
 				return
 			}
+			it := &p.items[w.Number]
 			p.steps(it)
-			switch {
-			case it.absent():
-				p.describeAbsent(ctx, it)
-				p.finish(it)
-			case slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }):
-				describe = append(describe, it)
-			default:
-				p.finish(it)
+			if len(it.changes) > 0 && w.Recount() {
+				return
 			}
+			if it.Absent() {
+				p.describeAbsent(ctx, it)
+			} else if w.Groups = it.described(); len(w.Groups) > 0 {
+				describe = append(describe, w)
+				return
+			}
+			p.finish(it)
 		})
 	}
-	for batch := range slices.Chunk(describe, batchMost) {
-		p.ask(ctx, batch, p.describe)
-	}
+	p.counts.Newest(ctx, describe, func(w *counting.Window, newest []rules.Exchange) {
+		p.guarded(ctx, w, func() {
+			it, next := &p.items[w.Number], 0
+			for i := range it.changes {
+				if it.changes[i].described() {
+					p.describe(ctx, it, &it.changes[i].Instance, &newest[next])
+					next++
+				}
+			}
+			p.finish(it)
+		})
+	})
 }
 
-// guarded does something about an item. If that panics, the item has failed, and the others go on.
-func (p *pass) guarded(ctx context.Context, it *item, do func()) {
+// described returns the groups with a step that writes the newest exchange.
+func (it *item) described() (groups []counting.Group) {
+	for _, c := range it.changes {
+		if c.described() {
+			groups = append(groups, c.group)
+		}
+	}
+	return groups
+}
+
+// guarded does something about a window. If that panics, its rule has failed, and the others go on.
+func (p *pass) guarded(ctx context.Context, w *counting.Window, do func()) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			p.out.Failed[it.ID] = fmt.Errorf("evaluating the rule panicked, which is a bug in Tocsin; please report it: %v", panicked)
-			p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", it.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+			p.out.Failed[w.ID] = fmt.Errorf("evaluating the rule panicked, which is a bug in Tocsin; please report it: %v", panicked)
+			p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", w.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	do()
@@ -91,24 +110,19 @@ func (p *pass) finish(it *item) {
 // steps decides on the groups of one rule. Groups with an open alert come first: they are always
 // counted, whatever others contain, and alerts that end make room for others.
 func (p *pass) steps(it *item) {
-	if it.absent() {
+	if it.Absent() {
 		p.absences(it)
 		return
 	}
-	if it.changes, it.problem = nil, ""; len(it.groups)+len(it.open) == 0 {
+	if it.changes, it.problem = nil, ""; len(it.Groups)+len(it.Open) == 0 {
 		return
 	}
-	it.room = maxGroups - len(it.open)
-	for _, g := range withOpen(it.groups, it.open) {
-		value := it.value(&g.Group)
-		value.Partial, value.ArmedAt = it.partial, time.Unix(0, it.ArmedSinceNS)
+	it.room = counting.MaxGroups - len(it.Open)
+	for _, g := range withOpen(it.Groups, it.Open) {
+		value := g.Value()
+		value.Partial, value.ArmedAt = it.Partial(), time.Unix(0, it.ArmedSinceNS)
 		p.decide(it, g, value)
 	}
-}
-
-// value returns what was measured of a group.
-func (it *item) value(g *Group) alerts.Value {
-	return alerts.Value{Observed: g.Observed, Volume: g.Volume, ShortObserved: g.ShortObserved, ShortVolume: g.ShortVolume}
 }
 
 // decide decides on a group, and opens an alert only if the rule has room for it.
@@ -117,9 +131,9 @@ func (p *pass) decide(it *item, g groupAtWork, value alerts.Value) {
 	if g.open != nil {
 		open = &g.open.Open
 	}
-	step := it.window.Next(open, value, p.request.Now)
+	step := it.Bound.Next(open, value, p.request.Now)
 	switch {
-	case step == alerts.Stay || step.Lessens() && !it.absent() && it.lags(&g):
+	case step == alerts.Stay || step.Lessens() && !it.Absent() && it.lags(&g):
 		return
 	case open == nil && it.room <= 0:
 		it.problem = tooManyGroups
@@ -143,30 +157,30 @@ func (p *pass) decide(it *item, g groupAtWork, value alerts.Value) {
 // edit of a duration that the exchange did not reach. An edit of the grouping ends the alert.
 func (it *item) lags(g *groupAtWork) bool {
 	o := g.open
-	if o == nil || o.LeastNS < it.leastNS() {
+	if o == nil || o.LeastNS < it.LeastNS() {
 		return false
 	}
-	within := o.NewestEndedNS >= it.fromNS && o.NewestEndedNS < it.toNS && o.NewestStartNS >= it.startFromNS
-	return within && cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
+	return it.Covers(o.NewestEndedNS, o.NewestStartNS) &&
+		cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
 }
 
 // groupAtWork is a group that was counted or has an alert.
 type groupAtWork struct {
-	Group
+	counting.Group
 	open *evaluator.OpenAlert
 }
 
 // withOpen joins the open alerts, which come first, with the counted groups. A group with an open
 // alert that was not counted is empty.
-func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
+func withOpen(counted []counting.Group, open []evaluator.OpenAlert) []groupAtWork {
 	out := make([]groupAtWork, 0, len(counted)+len(open))
 	byKey := make(map[string]int, len(open))
 	for i := range open {
-		out = append(out, groupAtWork{Group{Group: open[i].Group}, &open[i]})
+		out = append(out, groupAtWork{counting.Group{Group: open[i].Group}, &open[i]})
 		byKey[open[i].Group] = i
 	}
 	for _, g := range counted {
-		if i, ok := byKey[groupKey(g.Group)]; ok {
+		if i, ok := byKey[cursor.Key(g.Group)]; ok {
 			out[i].Group = g
 		} else {
 			out = append(out, groupAtWork{g, nil})
@@ -175,18 +189,15 @@ func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
 	return out
 }
 
-// groupKey returns a group in stored form.
-func groupKey(group string) string { return cursor.Key(group) }
-
 // change returns what a step writes, without its texts.
 func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	a := alerts.Instance{
 		TenantID: it.TenantID, RuleID: it.ID, RuleVersion: it.Version, RuleName: it.Name, Severity: it.Severity,
 		Count: new(alerts.CountOf(&it.Definition)),
 	}
-	a.Count.Group, a.Count.Observed, a.Count.Volume = groupKey(g.Group.Group), g.Observed, g.Volume
+	a.Count.Group, a.Count.Observed, a.Count.Volume = cursor.Key(g.Group.Group), g.Observed, g.Volume
 	a.Count.ShortObserved, a.Count.ShortVolume, a.Count.DurationNS = g.ShortObserved, g.ShortVolume, g.DurationNS
-	a.Count.ToNS = it.toNS
+	a.Count.ToNS = it.ToNS
 	reminders := 0
 	if g.open != nil {
 		// For an empty group only its key is known.
@@ -228,37 +239,8 @@ func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reaso
 	}
 }
 
-// describe fills in the newest exchanges and the texts of items, and finishes them.
-func (p *pass) describe(ctx context.Context, items []*item) error {
-	queries := make([]NewestQuery, len(items))
-	for i, it := range items {
-		queries[i].Query = it.query()
-		for _, c := range it.changes {
-			if c.described() {
-				queries[i].Groups = append(queries[i].Groups, c.group)
-			}
-		}
-	}
-	newest, err := p.Source.Newest(ctx, queries)
-	if err != nil {
-		return fmt.Errorf("read newest exchanges: %w", err)
-	}
-	for i, it := range items {
-		p.guarded(ctx, it, func() {
-			next := 0
-			for n := range it.changes {
-				if it.changes[n].described() {
-					p.describeOne(ctx, it, &it.changes[n].Instance, &newest[i][next])
-					next++
-				}
-			}
-			p.finish(it)
-		})
-	}
-	return nil
-}
-
-func (p *pass) describeOne(ctx context.Context, it *item, a *alerts.Instance, newest *rules.Exchange) {
+// describe fills in the texts and the exchange of an alert.
+func (p *pass) describe(ctx context.Context, it *item, a *alerts.Instance, newest *rules.Exchange) {
 	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
 	if problem != nil {
 		it.problem = problem.Error()

@@ -21,6 +21,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -59,34 +60,34 @@ type source struct {
 	// lasted is the least duration of exchanges.
 	lasted  int64
 	inexact []string
-	groups  []window.Group
+	groups  []counting.Group
 	// tallies and counts record what each query was about, newest the number of groups.
-	tallies []window.TallyQuery
+	tallies []counting.TallyQuery
 	counts  [][]string
 	newest  []int
 }
 
-func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
+func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	if s.down {
-		return window.Tallies{}, errDown
+		return counting.Tallies{}, errDown
 	}
 	if q.FromNS[0] == q.ToNS {
-		return window.Tallies{}, ctx.Err() // as when the availability of the source is tested
+		return counting.Tallies{}, ctx.Err() // as when the availability of the source is tested
 	}
 	s.mu.Lock()
 	s.tallies = append(s.tallies, q)
 	s.mu.Unlock()
 	if s.endless {
 		<-ctx.Done()
-		return window.Tallies{}, ctx.Err()
+		return counting.Tallies{}, ctx.Err()
 	}
 	if slices.Contains(q.Tenants.Names, s.wide) {
-		return window.Tallies{}, errors.New("too many bytes")
+		return counting.Tallies{}, errors.New("too many bytes")
 	}
 	if s.kindsMost > 0 && len(q.Tenants.Names) > s.kindsMost {
-		return window.Tallies{}, errors.New("too many rows")
+		return counting.Tallies{}, errors.New("too many rows")
 	}
-	var tallies []window.Tally
+	var tallies []counting.Tally
 	keys := q.Attributes
 	if len(keys) == 0 {
 		keys = []string{""}
@@ -98,19 +99,19 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies
 				if value > 0 {
 					group = fmt.Sprint(key, value)
 				}
-				tallies = append(tallies, window.Tally{
+				tallies = append(tallies, counting.Tally{
 					TenantID: tenant, Status: rules.Failed, Application: "000", Attribute: key, Group: group, FromNS: q.FromNS[len(q.FromNS)-1],
 					LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
 				})
 			}
 		}
 	}
-	return window.Tallies{Tallies: tallies, Inexact: s.inexact}, nil
+	return counting.Tallies{Tallies: tallies, Inexact: s.inexact}, nil
 }
 
-func (s *source) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
+func (s *source) CountWindows(ctx context.Context, windows []counting.Query) (counting.Counted, error) {
 	if s.down {
-		return window.Counted{}, errDown
+		return counting.Counted{}, errDown
 	}
 	var names []string
 	for _, w := range windows {
@@ -119,23 +120,23 @@ func (s *source) CountWindows(ctx context.Context, windows []window.Query) (wind
 	s.counts = append(s.counts, names)
 	if slices.Contains(names, s.slow) {
 		<-ctx.Done()
-		return window.Counted{}, ctx.Err()
+		return counting.Counted{}, ctx.Err()
 	}
 	if slices.Contains(names, s.poison) {
-		return window.Counted{}, errPoison
+		return counting.Counted{}, errPoison
 	}
 	groups := s.groups
 	if groups == nil {
-		groups = []window.Group{{Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}
+		groups = []counting.Group{{Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}
 	}
-	return window.Counted{Groups: slices.Repeat([][]window.Group{groups}, len(windows))}, nil
+	return counting.Counted{Groups: slices.Repeat([][]counting.Group{groups}, len(windows))}, nil
 }
 
 func (s *source) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
 	return watch.Arrivals{}, errors.New("no rule is about absence")
 }
 
-func (s *source) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	asked := 0
 	for i, w := range windows {
@@ -267,7 +268,7 @@ type together struct {
 	all     chan struct{}
 }
 
-func (s *together) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
+func (s *together) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	s.waiting <- struct{}{}
 	if len(s.waiting) == cap(s.waiting) {
 		close(s.all)
@@ -306,7 +307,7 @@ func TestTalliesAreAskedAtOnce(t *testing.T) {
 // panicky is a source whose tallies panic.
 type panicky struct{ *source }
 
-func (panicky) Tally(context.Context, window.TallyQuery) (window.Tallies, error) { panic("poison") }
+func (panicky) Tally(context.Context, counting.TallyQuery) (counting.Tallies, error) { panic("poison") }
 
 // TestTallyThatPanicsFailsThePass checks that the panic reaches the pass, which takes it for a
 // failure, and does not end the process.
@@ -366,7 +367,7 @@ func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 		}
 		list = append(list, rule)
 	}
-	s := &source{groups: []window.Group{}}
+	s := &source{groups: []counting.Group{}}
 	got, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
 	if len(got) != 2000 || len(s.tallies) != 4 || len(s.counts) != 1 || len(outcome.Failed) > 0 {
 		t.Errorf("%d rules evaluated by %d tallies and %d counts, %v", len(got), len(s.tallies), len(s.counts), outcome.Failed)
@@ -421,7 +422,7 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
 		list = append(list, rule)
 	}
-	s := &source{values: 30_000, groups: []window.Group{}}
+	s := &source{values: 30_000, groups: []counting.Group{}}
 	e := newEvaluator(s)
 	got, outcome := evaluate(t, e, request(plain(list)))
 	counted := 0
@@ -451,7 +452,7 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 		list[i].FireMode, list[i].Threshold, list[i].Percentile, list[i].MinVolume = rules.DurationInWindow, 0, 95, 5
 		list[i].DurationMS = int64(1 + i)
 	}
-	s := &source{lasted: 3e6, groups: []window.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
+	s := &source{lasted: 3e6, groups: []counting.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
 	_, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
 	if len(s.tallies) != 1 || len(s.counts) != 1 || len(s.counts[0]) != 3 || len(outcome.Changes) != 3 || len(outcome.Evaluated) != 8 {
 		t.Fatalf("%d tallies, counts of %v, %d alerts", len(s.tallies), s.counts, len(outcome.Changes))
@@ -656,7 +657,7 @@ func openAlert(group string, state alerts.State) evaluator.OpenAlert {
 func TestStepsOfGroups(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve = rules.GroupByRoute, true
-	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
+	s := &source{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
 		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
 	want := []string{"clear below 4", "clear gone 0", "release released 0", "raise new 7 FIRED", "raise hex:00 5 FIRED"}
@@ -685,7 +686,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "other", Observed: 7}, {Group: "fires", Observed: 6}, {Group: "routed", Observed: 5}, {Group: "unrouted", Observed: 5}}}
+	s := &source{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "other", Observed: 7}, {Group: "fires", Observed: 6}, {Group: "routed", Observed: 5}, {Group: "unrouted", Observed: 5}}}
 	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
 	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
 	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
@@ -732,8 +733,8 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 	raised.Version, raised.Threshold = 2, 50
 	armed.Version, armed.ArmedSinceNS = 2, watermark-9*second
 	held := func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }
-	sees := func(ended, start int64) []window.Group {
-		return []window.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
+	sees := func(ended, start int64) []counting.Group {
+		return []counting.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
 	}
 	with := func(change func(*evaluator.OpenAlert)) evaluator.OpenAlert {
 		changed := alert
@@ -741,27 +742,27 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 		return changed
 	}
 	for name, c := range map[string]struct {
-		groups []window.Group
+		groups []counting.Group
 		open   evaluator.OpenAlert
 		want   []string
 		// edited is the rule after an edit.
 		edited *evaluator.WindowRule
 	}{
-		"sees nothing":              {[]window.Group{}, alert, nil, nil},
+		"sees nothing":              {[]counting.Group{}, alert, nil, nil},
 		"sees an older one":         {sees(11*second, 12*second), alert, nil, nil},
 		"sees one that began first": {sees(10*second, 12*second), alert, nil, nil},
 		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}, nil},
 		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}, nil},
-		"it has left the window":    {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
-		"it began too early":        {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = window.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
-		"pending":                   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil, nil},
-		"held":                      {[]window.Group{}, with(held), nil, nil},
-		"the note was edited":       {[]window.Group{}, alert, nil, &annotated},
-		"the threshold was edited":  {[]window.Group{}, alert, nil, &raised},
-		"the scope was edited":      {[]window.Group{}, with(held), []string{"release  0"}, &armed},
-		"a duration":                {[]window.Group{}, slow, nil, &slower},
-		"a duration that was 800":   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 800e6 }), []string{"clear  0"}, &slower},
-		"a duration that was 1000":  {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 1000e6 }), nil, &slower},
+		"it has left the window":    {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
+		"it began too early":        {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = counting.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
+		"pending":                   {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil, nil},
+		"held":                      {[]counting.Group{}, with(held), nil, nil},
+		"the note was edited":       {[]counting.Group{}, alert, nil, &annotated},
+		"the threshold was edited":  {[]counting.Group{}, alert, nil, &raised},
+		"the scope was edited":      {[]counting.Group{}, with(held), []string{"release  0"}, &armed},
+		"a duration":                {[]counting.Group{}, slow, nil, &slower},
+		"a duration that was 800":   {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 800e6 }), []string{"clear  0"}, &slower},
+		"a duration that was 1000":  {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 1000e6 }), nil, &slower},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.edited == nil {
@@ -787,7 +788,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 		for filter, plainly := range map[string]bool{"conditions": false, "tallies": true} {
 			rule := ruleOf(0, "default")
 			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
-			s := &source{groups: []window.Group{}}
+			s := &source{groups: []counting.Group{}}
 			list := []evaluator.WindowRule{rule}
 			if plainly {
 				// Seven others of which the tally counts none: none of them queries for failures.
@@ -859,7 +860,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 	rule.GroupBy, rule.ArmedSinceNS = rules.GroupByRoute, watermark-30*second
 	s := &source{}
 	for i := range 1001 {
-		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
+		s.groups = append(s.groups, counting.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
 	}
 	ends, stays := openAlert("ends", alerts.Pending), openAlert("stays", alerts.Firing)
 	for name, c := range map[string]struct {
@@ -894,9 +895,9 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy = rules.GroupByRoute
-	s := &source{groups: []window.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
+	s := &source{groups: []counting.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
 	for i := range 1001 {
-		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: 4})
+		s.groups = append(s.groups, counting.Group{Group: fmt.Sprint(i), Observed: 4})
 	}
 	alert := openAlert("lags", alerts.Firing)
 	alert.NewestEndedNS, alert.NewestStartNS = watermark-10*second, watermark-11*second

@@ -10,7 +10,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
@@ -93,16 +93,16 @@ func (s *watched) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, e
 	return page, err
 }
 
-func (s *watched) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
+func (s *watched) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	if err := s.note("Tally"); err != nil {
-		return window.Tallies{}, err
+		return counting.Tallies{}, err
 	}
 	return s.Source.Tally(ctx, q)
 }
 
-func (s *watched) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
+func (s *watched) CountWindows(ctx context.Context, windows []counting.Query) (counting.Counted, error) {
 	if err := s.note("CountWindows"); err != nil {
-		return window.Counted{}, err
+		return counting.Counted{}, err
 	}
 	return s.Source.CountWindows(ctx, windows)
 }
@@ -114,7 +114,7 @@ func (s *watched) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (watch.Ar
 	return s.Source.Arrivals(ctx, q)
 }
 
-func (s *watched) Newest(ctx context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+func (s *watched) Newest(ctx context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	if err := s.note("Newest"); err != nil {
 		return nil, err
 	}

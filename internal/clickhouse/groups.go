@@ -10,7 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -18,8 +18,8 @@ import (
 const newestMost = 100
 
 // newestQuery reads the newest counted exchanges of groups of windows.
-func newestQuery(m *Mapping, windows []window.NewestQuery) (query, error) {
-	queries := make([]window.Query, len(windows))
+func newestQuery(m *Mapping, windows []counting.NewestQuery) (query, error) {
+	queries := make([]counting.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query
 		groups := windows[i].Groups
@@ -85,7 +85,7 @@ func (m *Mapping) attributeGroup(key string) string {
 type wanted struct{ window, group int }
 
 // Newest returns the newest counted exchanges of groups of windows.
-func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+func (s *Source) Newest(ctx context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	var all []wanted
 	for i := range windows {
@@ -110,8 +110,8 @@ func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]
 }
 
 // readNewest fills in the exchanges of some groups.
-func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, some []wanted, newest [][]rules.Exchange) error {
-	var asked []window.NewestQuery
+func (s *Source) readNewest(ctx context.Context, windows []counting.NewestQuery, some []wanted, newest [][]rules.Exchange) error {
+	var asked []counting.NewestQuery
 	// numbers holds the number of each window that is asked about; places holds where its groups
 	// belong.
 	var numbers []int
@@ -119,7 +119,7 @@ func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, s
 	for _, want := range some {
 		if len(numbers) == 0 || numbers[len(numbers)-1] != want.window {
 			numbers = append(numbers, want.window)
-			asked = append(asked, window.NewestQuery{Query: windows[want.window].Query})
+			asked = append(asked, counting.NewestQuery{Query: windows[want.window].Query})
 			places[want.window] = map[string]int{}
 		}
 		g := windows[want.window].Groups[want.group]

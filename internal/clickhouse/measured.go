@@ -8,7 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tocsin/evaluator/reconcile"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -18,7 +18,7 @@ import (
 
 // windowCondition returns the conditions for rows that count in a window; observed is the condition
 // for those that are observed.
-func (m *Mapping) windowCondition(w *window.Query) (b builder, observed string, err error) {
+func (m *Mapping) windowCondition(w *counting.Query) (b builder, observed string, err error) {
 	b = builder{parameters: map[string]string{}}
 	start := operand(m.StartTime)
 	b.and(m.rowsOf(b.parameters, one(w.TenantID), w.StartFromNS, w.ToNS))
@@ -45,7 +45,7 @@ func (b *builder) groupOf(m *Mapping, by rules.Grouping) string {
 }
 
 // measureQuery measures one window by group.
-func measureQuery(m *Mapping, w *window.Query) (query, error) {
+func measureQuery(m *Mapping, w *counting.Query) (query, error) {
 	b, observed, err := m.windowCondition(w)
 	if err != nil {
 		return query{}, err
@@ -77,14 +77,14 @@ LIMIT {limit:UInt64}`, short, w.Percentile, m.ended(), group, observed, m.durati
 }
 
 // Measure measures one window by group, the groups with the most observed exchanges first.
-func (s *Source) Measure(ctx context.Context, w window.Query) ([]window.Group, error) {
+func (s *Source) Measure(ctx context.Context, w counting.Query) ([]counting.Group, error) {
 	q, err := measureQuery(&s.mapping, &w)
 	if err != nil {
 		return nil, err
 	}
-	var list []window.Group
+	var list []counting.Group
 	err = s.each(ctx, q, w.Limit, func(rows driver.Rows) error {
-		var g window.Group
+		var g counting.Group
 		err := rows.Scan(&g.Group, &g.Observed, &g.Volume, &g.ShortObserved, &g.ShortVolume, &g.DurationNS)
 		list = append(list, g)
 		return err

@@ -13,7 +13,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -200,7 +200,7 @@ func countedByAttribute(t *testing.T, source *clickhouse.Source) {
 	t.Helper()
 	var got []string
 	for _, key := range []string{"host", "both"} {
-		counted, err := source.CountWindows(t.Context(), []window.Query{{
+		counted, err := source.CountWindows(t.Context(), []counting.Query{{
 			TenantID: "default", FromNS: base, ToNS: base + 1e9, StartFromNS: base, Grouping: rules.Grouping{By: rules.GroupByAttribute, Attribute: key}, Limit: 10,
 		}})
 		if err != nil {
@@ -214,7 +214,7 @@ func countedByAttribute(t *testing.T, source *clickhouse.Source) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("by conditions:\n%s", diff)
 	}
-	tallies, err := source.Tally(t.Context(), window.TallyQuery{
+	tallies, err := source.Tally(t.Context(), counting.TallyQuery{
 		Tenants: tenants("default"), StartFromNS: base, FromNS: []int64{base}, ToNS: base + 1e9, Statuses: []rules.Status{rules.Failed},
 		Attributes: []string{"both", "host"}, Limit: 10,
 	})

@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// counting opens a source behind a proxy that sums up the rows that the engine read.
-func counting(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhouse.Source, *atomic.Int64) {
+// countingReads opens a source behind a proxy that sums up the rows that the engine read.
+func countingReads(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhouse.Source, *atomic.Int64) {
 	t.Helper()
 	u, err := url.Parse(db.URL)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 			}
 			m := clickhouse.Exchanges()
 			m.Table = c.table
-			source, read := counting(t, db, m)
+			source, read := countingReads(t, db, m)
 			// hold makes a pass over the last rows, some of which are new, and checks how much it
 			// reads.
 			hold := func(what string, all, last, fresh int64) {

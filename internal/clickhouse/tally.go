@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"tocsin/evaluator/watch"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
 // tallyQuery counts exchanges by tenant, kind and interval, and all exchanges of a tenant together.
 // If the sum of the parts is larger than the whole, an exchange is in two of them. If attributes
 // are requested, it counts for each of their values.
-func tallyQuery(m *Mapping, t window.TallyQuery) query {
+func tallyQuery(m *Mapping, t counting.TallyQuery) query {
 	q := query{parameters: map[string]string{}}
 	stretches := make([]string, len(t.FromNS))
 	for i, from := range t.FromNS {
@@ -100,7 +100,7 @@ const maxAttributeBytes = 32 << 20
 const partWhole, partServer = 1, 2
 
 // Tally returns how many exchanges there are of each kind.
-func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.Tallies, err error) {
+func (s *Source) Tally(ctx context.Context, t counting.TallyQuery) (answer counting.Tallies, err error) {
 	q := tallyQuery(&s.mapping, t)
 	most := t.Limit
 	if t.NamesServer {
@@ -116,7 +116,7 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.
 	for rows.Next() {
 		var part uint64
 		var status string
-		var y window.Tally
+		var y counting.Tally
 		if err := rows.Scan(&part, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.Attribute, &y.Group, &y.LeastNS, &y.FromNS,
 			&y.Observed, &y.NewestEndedNS, &y.NewestStartNS); err != nil {
 			return answer, fmt.Errorf("clickhouse: read tally: %w", err)

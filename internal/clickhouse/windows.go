@@ -14,7 +14,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -48,7 +48,7 @@ const (
 
 // windowRows expects that tocsin_ended is [Mapping.ended]. If further is not nil, it returns a
 // further condition for each window, and only observed rows count.
-func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, number int) string) (windowRows, error) {
+func (m *Mapping) windowRows(windows []counting.Query, further func(b *builder, number int) string) (windowRows, error) {
 	r := windowRows{parameters: map[string]string{}}
 	start, first := operand(m.StartTime), &windows[0]
 	startFrom, endedFrom := first.StartFromNS, first.FromNS
@@ -92,7 +92,7 @@ WHERE %s`, m.Table, strings.Join(codes, ",\n    "), strings.Join(b.conditions, "
 
 // measured adds the condition for what counts in a window. It returns the condition for the
 // observed part, which is empty if all of it is observed.
-func (b *builder) measured(m *Mapping, w *window.Query) (observed string, err error) {
+func (b *builder) measured(m *Mapping, w *counting.Query) (observed string, err error) {
 	filter := w.Filter
 	if w.Mode == rules.RatioInWindow {
 		filter = rules.Filter{Statuses: w.Statuses()}
@@ -117,7 +117,7 @@ func (b *builder) measured(m *Mapping, w *window.Query) (observed string, err er
 
 // windowsQuery counts, by group, the observed exchanges and those that they are compared with, for
 // several windows of one mode with one end. A duplicate row counts once.
-func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
+func windowsQuery(m *Mapping, windows []counting.Query) (query, error) {
 	r, err := m.windowRows(windows, nil)
 	if err != nil {
 		return query{}, fmt.Errorf("count window: %w", err)
@@ -180,8 +180,8 @@ SELECT toUInt16(%[7]d), %[8]s, toInt64(0), toInt64(0), toInt64(0), toInt64(0), t
 
 // durationsQuery takes the longest duration of each exchange, and the percentile of these
 // durations.
-func durationsQuery(m *Mapping, windows []window.Query, r windowRows) query {
-	percentile := perWindow(windows, func(w *window.Query) int64 { return int64(w.Percentile) })
+func durationsQuery(m *Mapping, windows []counting.Query, r windowRows) query {
+	percentile := perWindow(windows, func(w *counting.Query) int64 { return int64(w.Percentile) })
 	having, first := chosen(windows)
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
 SELECT
@@ -212,7 +212,7 @@ LIMIT {limit:UInt64} BY tocsin_window`, percentile, m.ended(), codeWindow, r.gro
 // chosen returns the clause that keeps the groups which some windows want, and the term of the order
 // by which groups with an open alert come first. Both are empty if they have no effect. A group is
 // recognized by its checksum: another group with the same one is returned as well.
-func chosen(windows []window.Query) (having, first string) {
+func chosen(windows []counting.Query) (having, first string) {
 	var bounds, opens []string
 	bounded := false
 	for i := range windows {
@@ -265,7 +265,7 @@ func reached(w *alerts.Window) string {
 }
 
 // limitOf returns the largest limit of some windows.
-func limitOf(windows []window.Query) (most int) {
+func limitOf(windows []counting.Query) (most int) {
 	for i := range windows {
 		most = max(most, windows[i].Limit)
 	}
@@ -273,7 +273,7 @@ func limitOf(windows []window.Query) (most int) {
 }
 
 // perWindow returns an expression for a number that each window has.
-func perWindow(windows []window.Query, of func(w *window.Query) int64) string {
+func perWindow(windows []counting.Query, of func(w *counting.Query) int64) string {
 	numbers := make([]string, len(windows))
 	for i := range windows {
 		numbers[i] = fmt.Sprintf("toInt64(%d)", of(&windows[i]))
@@ -282,7 +282,7 @@ func perWindow(windows []window.Query, of func(w *window.Query) int64) string {
 }
 
 // shortFrom returns when the short window begins; never, if there is none.
-func shortFrom(w *window.Query) int64 {
+func shortFrom(w *counting.Query) int64 {
 	if w.ShortFromNS == 0 {
 		return math.MaxInt64
 	}
@@ -297,7 +297,7 @@ func (m *Mapping) newest(most, condition string) string {
 
 // anyOf returns a condition that is true for every row that counts in any of the windows. It tests
 // the status. If all windows name applications, routes or environments, it also tests these.
-func (m *Mapping) anyOf(parameters map[string]string, windows []window.Query) string {
+func (m *Mapping) anyOf(parameters map[string]string, windows []counting.Query) string {
 	b := builder{prefix: "any_", parameters: parameters}
 	var statuses []rules.Status
 	var scope rules.Scope
@@ -327,7 +327,7 @@ func union(further bool, former, names []string) []string {
 }
 
 // groups returns the expression by which each of several windows groups.
-func (m *Mapping) groups(parameters map[string]string, windows []window.Query) string {
+func (m *Mapping) groups(parameters map[string]string, windows []counting.Query) string {
 	kinds, keys, byAttribute := make([]string, len(windows)), make([]string, len(windows)), false
 	for i := range windows {
 		by := windows[i].Grouping
@@ -358,10 +358,10 @@ func (q *query) size() int {
 }
 
 // CountWindows returns the groups of each window that contain a counted exchange.
-func (s *Source) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
-	answer := window.Counted{Groups: make([][]window.Group, len(windows))}
+func (s *Source) CountWindows(ctx context.Context, windows []counting.Query) (counting.Counted, error) {
+	answer := counting.Counted{Groups: make([][]counting.Group, len(windows))}
 	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow} {
-		var some []window.Query
+		var some []counting.Query
 		var numbers []int
 		for i := range windows {
 			if cmp.Or(windows[i].Mode, rules.CountInWindow) == mode {
@@ -373,7 +373,7 @@ func (s *Source) CountWindows(ctx context.Context, windows []window.Query) (wind
 		}
 		counted, err := s.countWindows(ctx, some)
 		if err != nil {
-			return window.Counted{}, err
+			return counting.Counted{}, err
 		}
 		for i, number := range numbers {
 			answer.Groups[number] = counted.Groups[i]
@@ -384,7 +384,7 @@ func (s *Source) CountWindows(ctx context.Context, windows []window.Query) (wind
 }
 
 // countWindows counts windows of one mode.
-func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answer window.Counted, err error) {
+func (s *Source) countWindows(ctx context.Context, windows []counting.Query) (answer counting.Counted, err error) {
 	q, err := windowsQuery(&s.mapping, windows)
 	if err != nil {
 		return answer, err
@@ -406,10 +406,10 @@ func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answ
 		return answer, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err reports every error
-	answer.Groups = make([][]window.Group, len(windows))
+	answer.Groups = make([][]counting.Group, len(windows))
 	for rows.Next() {
 		var number uint16
-		var g window.Group
+		var g counting.Group
 		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.Volume, &g.ShortObserved, &g.ShortVolume, &g.DurationNS, &g.NewestEndedNS, &g.NewestStartNS); err != nil {
 			return answer, fmt.Errorf("clickhouse: read group: %w", err)
 		}
@@ -425,7 +425,7 @@ func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answ
 	if windows[0].Mode == rules.AbsentInWindow {
 		for _, groups := range answer.Groups {
 			// A UNION ALL has no defined order.
-			slices.SortFunc(groups, func(a, b window.Group) int {
+			slices.SortFunc(groups, func(a, b counting.Group) int {
 				return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
 			})
 		}

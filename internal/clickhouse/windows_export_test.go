@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"tocsin/evaluator/watch"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 )
 
 // WindowStatements returns the statements for windows with their parameters: tallies,
 // the count by conditions, the newest exchanges, when exchanges ended, and the count
 // of further windows.
-func WindowStatements(m Mapping, tallies []window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals watch.ArrivalsQuery) (string, error) {
-	queries := make([]window.Query, len(windows))
+func WindowStatements(m Mapping, tallies []counting.TallyQuery, windows []counting.NewestQuery, further [][]counting.Query, arrivals watch.ArrivalsQuery) (string, error) {
+	queries := make([]counting.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query
 	}

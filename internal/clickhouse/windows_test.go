@@ -21,6 +21,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -37,9 +38,9 @@ type watchedSource struct {
 	tallies, batches, exact, inexact, durations, attributes int
 }
 
-func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
+func (s *watchedSource) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	if s.untallied {
-		return window.Tallies{Inexact: q.Tenants.Names}, nil
+		return counting.Tallies{Inexact: q.Tenants.Names}, nil
 	}
 	answer, err := s.Source.Tally(ctx, q)
 	s.mu.Lock()
@@ -56,7 +57,7 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.
 	return answer, err
 }
 
-func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
+func (s *watchedSource) CountWindows(ctx context.Context, windows []counting.Query) (counting.Counted, error) {
 	s.batches++
 	return s.Source.CountWindows(ctx, windows)
 }
@@ -334,7 +335,7 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 		ended := e.EndedNS()
 		if e.TenantID != rule.TenantID || e.Status == rules.Running ||
 			ended < max(rule.ArmedSinceNS, watermark-int64(rule.WindowSeconds)*1e9) || ended >= watermark ||
-			e.StartTimeNS < window.StartFromNS(rule.WindowSeconds, watermark) || e.StartTimeNS >= watermark {
+			e.StartTimeNS < counting.StartFromNS(rule.WindowSeconds, watermark) || e.StartTimeNS >= watermark {
 			continue
 		}
 		short := rule.ShortWindowSeconds > 0 && ended >= watermark-int64(rule.ShortWindowSeconds)*1e9
@@ -544,16 +545,16 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 		}
 	}
 	db.Insert(t, rows...)
-	w := window.Query{
-		TenantID: "default", FromNS: base - 10e9, ToNS: base, StartFromNS: window.StartFromNS(10, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 2,
+	w := counting.Query{
+		TenantID: "default", FromNS: base - 10e9, ToNS: base, StartFromNS: counting.StartFromNS(10, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 2,
 	}
 	for n := 1; n < 3; n++ {
-		got, err := source.CountWindows(t.Context(), slices.Repeat([]window.Query{w}, n))
+		got, err := source.CountWindows(t.Context(), slices.Repeat([]counting.Query{w}, n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, groups := range got.Groups {
-			want := []window.Group{
+			want := []counting.Group{
 				{Group: "a", Observed: 3, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 2},
 				{Group: "c", Observed: 2, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 1},
 			}
@@ -562,7 +563,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 			}
 		}
 	}
-	if _, err := source.Tally(t.Context(), window.TallyQuery{
+	if _, err := source.Tally(t.Context(), counting.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"default"}}, StartFromNS: w.StartFromNS, FromNS: []int64{w.FromNS}, ToNS: base,
 		Statuses: []rules.Status{rules.Failed}, Route: true, Limit: 3,
 	}); err == nil {
@@ -649,21 +650,21 @@ func TestSharesAmongManyGroups(t *testing.T) {
 // TestWindowStatementsGolden shows the statements for windows as they are sent.
 func TestWindowStatementsGolden(t *testing.T) {
 	minimum := int64(100)
-	windows := []window.NewestQuery{
+	windows := []counting.NewestQuery{
 		{
-			Query: window.Query{
-				TenantID: "acme", FromNS: base - 60e9, ToNS: base, StartFromNS: window.StartFromNS(60, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 1001,
+			Query: counting.Query{
+				TenantID: "acme", FromNS: base - 60e9, ToNS: base, StartFromNS: counting.StartFromNS(60, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 1001,
 				Scope: rules.Scope{Applications: []string{"orders", "bill*"}}, Filter: rules.Filter{ErrorMessageMatches: `(?i)refused.*\d$`},
 			},
-			Groups: []window.Group{{Group: "it's", Observed: 3, NewestEndedNS: base - 1, NewestStartNS: base - 5}},
+			Groups: []counting.Group{{Group: "it's", Observed: 3, NewestEndedNS: base - 1, NewestStartNS: base - 5}},
 		},
 		{
-			Query: window.Query{
-				TenantID: "o'hara", FromNS: base - 300e9, ToNS: base, StartFromNS: window.StartFromNS(300, base), Limit: 1001,
+			Query: counting.Query{
+				TenantID: "o'hara", FromNS: base - 300e9, ToNS: base, StartFromNS: counting.StartFromNS(300, base), Limit: 1001,
 				Scope:  rules.Scope{Applications: []string{"shop"}},
 				Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &minimum},
 			},
-			Groups: []window.Group{{Observed: 7, NewestEndedNS: base - 2, NewestStartNS: base - 9}},
+			Groups: []counting.Group{{Observed: 7, NewestEndedNS: base - 2, NewestStartNS: base - 9}},
 		},
 	}
 	ratio := windows[0].Query
@@ -678,20 +679,20 @@ func TestWindowStatementsGolden(t *testing.T) {
 	bounded.Bound, bounded.Open = &alerts.Window{Threshold: 3}, []string{"it's", "hex:00ff", cursor.Key(strings.Repeat("long", 200))}
 	boundedRatio.Bound = &alerts.Window{Mode: rules.RatioInWindow, Measure: rules.Measure{Percent: 12.5, MinVolume: 20, ShortWindowSeconds: 10}}
 	boundedDuration.Bound = &alerts.Window{Mode: rules.DurationInWindow, Measure: rules.Measure{Percentile: 95, MinVolume: 20}}
-	further := [][]window.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}, {bounded, byAttribute}, {boundedRatio, boundedRatio}, {boundedDuration}}
+	further := [][]counting.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}, {bounded, byAttribute}, {boundedRatio, boundedRatio}, {boundedDuration}}
 	arrivals := watch.ArrivalsQuery{
-		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
+		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(900, base),
 		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
 	}
-	tally := window.TallyQuery{
-		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(60, base),
+	tally := counting.TallyQuery{
+		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(60, base),
 		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
 	tallyByAttributes := tally
 	tallyByAttributes.Attributes, tallyByAttributes.LeastNS, tallyByAttributes.ErrorType = []string{"customer", "it's"}, nil, false
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces()} {
 		t.Run(name, func(t *testing.T) {
-			text, err := clickhouse.WindowStatements(m, []window.TallyQuery{tally, tallyByAttributes}, windows, further, arrivals)
+			text, err := clickhouse.WindowStatements(m, []counting.TallyQuery{tally, tallyByAttributes}, windows, further, arrivals)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/internal/simulate/model"
@@ -75,7 +75,7 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 }
 
 // CountWindows notes what was asked, by which the checker evaluates the steps that follow.
-func (s *source) CountWindows(ctx context.Context, list []window.Query) (out window.Counted, err error) {
+func (s *source) CountWindows(ctx context.Context, list []counting.Query) (out counting.Counted, err error) {
 	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
 		for _, q := range list {
 			if one := (asked{q.ToNS, s.w.Now().UnixNano(), q.Mode == rules.AbsentInWindow}); !slices.Contains(s.asked, one) {
@@ -88,7 +88,7 @@ func (s *source) CountWindows(ctx context.Context, list []window.Query) (out win
 	return out, err
 }
 
-func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][]rules.Exchange, err error) {
+func (s *source) Newest(ctx context.Context, list []counting.NewestQuery) (out [][]rules.Exchange, err error) {
 	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Newest(ctx, list)
 		return err
@@ -96,7 +96,7 @@ func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][
 	return out, err
 }
 
-func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tallies, err error) {
+func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (out counting.Tallies, err error) {
 	err = s.ask(ctx, "tally", tallyKey(&q), func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
@@ -105,7 +105,7 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tal
 }
 
 // tallyKey distinguishes the tallies that one pass makes concurrently.
-func tallyKey(q *window.TallyQuery) string {
+func tallyKey(q *counting.TallyQuery) string {
 	return fmt.Sprint(q.Statuses, q.FromNS, q.ToNS, q.LeastNS, q.Attributes, q.NamesServer, q.Tenants.Names)
 }
 

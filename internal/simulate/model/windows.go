@@ -13,7 +13,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
-	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -231,18 +231,18 @@ func (db *Postgres) dropPending(rule uuid.UUID) {
 }
 
 // CountWindows counts what each window holds, as one server shows it.
-func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {
+func (s *Server) CountWindows(_ context.Context, windows []counting.Query) (counting.Counted, error) {
 	server := s.pick()
-	out := make([][]window.Group, len(windows))
+	out := make([][]counting.Group, len(windows))
 	for i := range windows {
 		q := &windows[i]
-		byName := map[string]*window.Group{}
+		byName := map[string]*counting.Group{}
 		var names []string
 		s.within(server, q, func(e *rules.Exchange, observed, compared bool) {
 			name := q.Grouping.Of(e)
 			g := byName[name]
 			if g == nil {
-				g = &window.Group{Group: name}
+				g = &counting.Group{Group: name}
 				byName[name], names = g, append(names, name)
 			}
 			if compared {
@@ -258,26 +258,26 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 		})
 		out[i] = chosen(q, names, byName)
 	}
-	return window.Counted{Server: serverName(server), Groups: out}, nil
+	return counting.Counted{Server: serverName(server), Groups: out}, nil
 }
 
 // chosen returns the groups that a window wants: those with an open alert first, then the largest of those that
 // reach its bound.
-func chosen(q *window.Query, names []string, byName map[string]*window.Group) []window.Group {
-	open := func(g *window.Group) int {
+func chosen(q *counting.Query, names []string, byName map[string]*counting.Group) []counting.Group {
+	open := func(g *counting.Group) int {
 		if q.Bound != nil && slices.Contains(q.Open, cursor.Key(g.Group)) {
 			return 1
 		}
 		return 0
 	}
-	var list []window.Group
+	var list []counting.Group
 	for _, name := range names {
 		g := byName[name]
 		if q.Bound == nil || open(g) == 1 || q.Bound.Reached(alerts.Value{Observed: g.Observed, Volume: g.Volume}) {
 			list = append(list, *g)
 		}
 	}
-	slices.SortFunc(list, func(a, b window.Group) int {
+	slices.SortFunc(list, func(a, b counting.Group) int {
 		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
 	})
 	return list[:min(len(list), q.Limit)]
@@ -312,13 +312,13 @@ func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arriv
 }
 
 // later reports whether an exchange is newer than what is known of a group.
-func later(e *rules.Exchange, g *window.Group) bool {
+func later(e *rules.Exchange, g *counting.Group) bool {
 	return cmp.Or(cmp.Compare(e.EndedNS(), g.NewestEndedNS), cmp.Compare(e.StartTimeNS, g.NewestStartNS)) > 0
 }
 
 // within yields each exchange that ended within a window and is observed, or compared with what
 // is, once.
-func (s *Server) within(server int, q *window.Query, yield func(e *rules.Exchange, observed, compared bool)) {
+func (s *Server) within(server int, q *counting.Query, yield func(e *rules.Exchange, observed, compared bool)) {
 	matcher, err := rules.Compile(q.Scope, q.Filter)
 	if err != nil {
 		return
@@ -348,13 +348,13 @@ func (s *Server) within(server int, q *window.Query, yield func(e *rules.Exchang
 }
 
 // Newest returns the newest exchange of each group, as one server shows it.
-func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+func (s *Server) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	server := s.pick()
 	out := make([][]rules.Exchange, len(windows))
 	for i := range windows {
 		q := &windows[i]
 		for _, group := range q.Groups {
-			newest, g := rules.Exchange{}, window.Group{}
+			newest, g := rules.Exchange{}, counting.Group{}
 			s.within(server, &q.Query, func(e *rules.Exchange, observed, _ bool) {
 				if observed && q.Grouping.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
 					newest, g.NewestEndedNS, g.NewestStartNS = *e, e.EndedNS(), e.StartTimeNS
@@ -368,6 +368,6 @@ func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]ru
 
 // Tally returns none: a simulation has fewer window rules than it takes to tally, and asks
 // by it only whether a server answers.
-func (s *Server) Tally(context.Context, window.TallyQuery) (window.Tallies, error) {
-	return window.Tallies{Server: serverName(s.pick())}, nil
+func (s *Server) Tally(context.Context, counting.TallyQuery) (counting.Tallies, error) {
+	return counting.Tallies{Server: serverName(s.pick())}, nil
 }

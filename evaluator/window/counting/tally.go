@@ -1,4 +1,4 @@
-package window
+package counting
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ const (
 	// of the time of a pass over many rules.
 	tallyAhead = 4
 	// summedMost bounds the groups of all rules that are summed from a tally, not counting the
-	// first maxGroups of each rule.
+	// first MaxGroups of each rule.
 	summedMost = 200_000
 	// maxKeys is how many attributes one query tallies by, because each exchange counts for each of
 	// them.
@@ -69,24 +69,24 @@ type setKey struct {
 	length     int
 }
 
-func (it *item) key() setKey {
-	statuses := statusesOf(it.FireMode, &it.Filter)
+func (w *Window) key() setKey {
+	statuses := statusesOf(w.FireMode, &w.Filter)
 	return setKey{
 		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
-		durations: it.FireMode == rules.DurationInWindow, absent: it.absent(), learns: it.learns,
-		attributes: it.GroupBy == rules.GroupByAttribute, length: lengthOf(it.seconds),
+		durations: w.FireMode == rules.DurationInWindow, absent: w.Absent(), learns: w.Learns,
+		attributes: w.GroupBy == rules.GroupByAttribute, length: lengthOf(w.Seconds),
 	}
 }
 
-// sets returns the sets of items that can be tallied together, longest waiting first, each ordered
+// sets returns the sets of windows that can be tallied together, longest waiting first, each ordered
 // by tenant.
-func sets(items []*item) [][]*item {
-	byKey := map[setKey][]*item{}
-	for _, it := range items {
-		byKey[it.key()] = append(byKey[it.key()], it)
+func sets(windows []*Window) [][]*Window {
+	byKey := map[setKey][]*Window{}
+	for _, w := range windows {
+		byKey[w.key()] = append(byKey[w.key()], w)
 	}
-	all := slices.SortedFunc(maps.Values(byKey), func(a, b []*item) int { return a[0].number - b[0].number })
-	byTenantID := func(a, b *item) int { return strings.Compare(a.TenantID, b.TenantID) }
+	all := slices.SortedFunc(maps.Values(byKey), func(a, b []*Window) int { return byNumber(a[0], b[0]) })
+	byTenantID := func(a, b *Window) int { return strings.Compare(a.TenantID, b.TenantID) }
 	for _, set := range all {
 		// As a rule they come so, and many of them take longer to sort than to be evaluated.
 		if !slices.IsSortedFunc(set, byTenantID) {
@@ -96,10 +96,10 @@ func sets(items []*item) [][]*item {
 	return all
 }
 
-// question is a set of items that one query tallies.
+// question is a set of windows that one query tallies.
 type question struct {
-	key   setKey
-	items []*item
+	key     setKey
+	windows []*Window
 	// asked is closed when the source has answered; nil if it was not asked.
 	asked  chan struct{}
 	answer Tallies
@@ -108,8 +108,8 @@ type question struct {
 	panicked string
 }
 
-// tally counts the items of sets whose conditions allow it, and returns the others.
-func (p *pass) tally(ctx context.Context, sets [][]*item) (rest []*item) {
+// tally counts the windows of sets whose conditions allow it, and returns the others.
+func (p *Pass) tally(ctx context.Context, sets [][]*Window) (rest []*Window) {
 	var questions []*question
 	for _, set := range sets {
 		q, others := p.question(set)
@@ -127,17 +127,10 @@ func (p *pass) tally(ctx context.Context, sets [][]*item) (rest []*item) {
 	return rest
 }
 
-// question returns the items of a set that can be tallied; nil if there are none. The others
+// question returns the windows of a set that can be tallied; nil if there are none. The others
 // are counted in another way.
-func (p *pass) question(set []*item) (q *question, rest []*item) {
-	var plain []*item
-	for _, it := range set {
-		if it.plain() && p.slowUntil(wide{it.ID}).IsZero() {
-			plain = append(plain, it)
-		} else {
-			rest = append(rest, it)
-		}
-	}
+func (p *Pass) question(set []*Window) (q *question, rest []*Window) {
+	plain, rest := split(set, func(w *Window) bool { return w.plain() && p.slowUntil(wide{w.ID}).IsZero() })
 	plain, others := byUsualKeys(plain)
 	if rest = append(rest, others...); len(plain) < tallyLeast {
 		return nil, append(rest, plain...)
@@ -147,16 +140,16 @@ func (p *pass) question(set []*item) (q *question, rest []*item) {
 	if !p.slowUntil(key).IsZero() {
 		return nil, set
 	}
-	return &question{key: key, items: plain}, rest
+	return &question{key: key, windows: plain}, rest
 }
 
 // put asks the source a question, unless the time is up.
-func (p *pass) put(ctx context.Context, q *question) {
+func (p *Pass) put(ctx context.Context, q *question) {
 	if p.over(ctx) {
 		return
 	}
 	p.asked, q.asked = true, make(chan struct{})
-	query := p.tallyQuery(q.items)
+	query := p.tallyQuery(q.windows)
 	go func() {
 		defer close(q.asked)
 		defer func() {
@@ -164,16 +157,16 @@ func (p *pass) put(ctx context.Context, q *question) {
 				q.panicked = fmt.Sprintf("%v\n%s", why, debug.Stack())
 			}
 		}()
-		q.answer, q.err = p.Source.Tally(ctx, query)
+		q.answer, q.err = p.source.Tally(ctx, query)
 	}()
 }
 
-// tallied takes the answer to a question, and returns the items that must be counted in another
+// tallied takes the answer to a question, and returns the windows that must be counted in another
 // way. If the tally failed, for example because of too many kinds, it tries each half of the
 // tenants.
-func (p *pass) tallied(ctx context.Context, q *question) (rest []*item) {
+func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 	if q.asked == nil {
-		return q.items
+		return q.windows
 	}
 	<-q.asked
 	if q.panicked != "" {
@@ -181,79 +174,64 @@ func (p *pass) tallied(ctx context.Context, q *question) (rest []*item) {
 	}
 	switch {
 	case q.err == nil:
-		return p.sumUp(ctx, q.items, &q.answer)
+		return p.sumUp(ctx, q.windows, &q.answer)
 	case p.over(ctx):
 		// The next pass sends the conditions, which make progress step by step.
 		p.remember(q.key)
-		return q.items
-	case !p.answers(ctx, q.err):
-		return q.items
+		return q.windows
+	case !p.Answers(ctx, q.err):
+		return q.windows
 	}
-	p.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.items)), slog.Any("error", q.err))
-	middle := len(q.items) / 2
+	p.logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
+	middle := len(q.windows) / 2
 	if middle < tallyLeast {
-		for _, it := range q.items {
-			p.remember(wide{it.ID})
+		for _, w := range q.windows {
+			p.remember(wide{w.ID})
 		}
-		return q.items
+		return q.windows
 	}
-	for _, half := range [][]*item{q.items[:middle], q.items[middle:]} {
-		part := &question{key: q.key, items: half}
+	for _, half := range [][]*Window{q.windows[:middle], q.windows[middle:]} {
+		part := &question{key: q.key, windows: half}
 		p.put(ctx, part)
 		rest = append(rest, p.tallied(ctx, part)...)
 	}
 	return rest
 }
 
-// byUsualKeys returns the items that one query can tally, in their order, and the others. Items
-// that group by an attribute can be tallied if they use the keys that most of them use.
-func byUsualKeys(items []*item) (some, others []*item) {
+// byUsualKeys returns the windows that one query can tally, in their order, and the others. Windows
+// that are grouped by an attribute can be tallied if they use the keys that most of them use.
+func byUsualKeys(windows []*Window) (some, others []*Window) {
 	named := map[string]int{}
-	for _, it := range items {
-		named[it.GroupByAttribute]++
+	for _, w := range windows {
+		named[w.GroupByAttribute]++
 	}
 	if len(named) <= maxKeys {
-		return items, nil
+		return windows, nil
 	}
 	keys := slices.SortedFunc(maps.Keys(named), func(a, b string) int { return cmp.Or(named[b]-named[a], strings.Compare(a, b)) })
-	for _, it := range items {
-		if slices.Contains(keys[:maxKeys], it.GroupByAttribute) {
-			some = append(some, it)
-		} else {
-			others = append(others, it)
-		}
-	}
-	return some, others
+	return split(windows, func(w *Window) bool { return slices.Contains(keys[:maxKeys], w.GroupByAttribute) })
 }
 
 // plain reports whether a condition uses only what a tally distinguishes.
-func (it *item) plain() bool { return !rules.FieldsOf(&it.Scope, &it.Filter).Others }
-
-// cutNS is the beginning of the window, whenever the rule was armed.
-func (it *item) cutNS() int64 { return it.toNS - int64(it.seconds)*secondNS }
-
-// shortCutNS is the beginning of the short window; its end if there is none.
-func (it *item) shortCutNS() int64 {
-	return it.toNS - int64(it.ShortWindowSeconds)*secondNS
-}
+func (w *Window) plain() bool { return !rules.FieldsOf(&w.Scope, &w.Filter).Others }
 
 // tallyQuery asks for the kinds that the rules of one set distinguish.
-func (p *pass) tallyQuery(items []*item) TallyQuery {
-	first := items[0]
+func (p *Pass) tallyQuery(windows []*Window) TallyQuery {
+	first := windows[0]
 	q := TallyQuery{
 		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
-		StartFromNS: first.startFromNS, ToNS: first.toNS, Statuses: statusesOf(first.FireMode, &first.Filter), Limit: maxTallies, NamesServer: first.absent(),
+		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: statusesOf(first.FireMode, &first.Filter), Limit: maxTallies, NamesServer: first.Absent(),
 	}
-	for _, it := range items {
-		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
-		q.FromNS = append(q.FromNS, it.cutNS())
-		if it.ShortWindowSeconds > 0 {
-			q.FromNS = append(q.FromNS, it.shortCutNS())
+	for _, w := range windows {
+		q.Tenants.Names = append(q.Tenants.Names, w.TenantID)
+		q.FromNS = append(q.FromNS, w.CutNS())
+		if w.ShortWindowSeconds > 0 {
+			q.FromNS = append(q.FromNS, w.shortCutNS())
 		}
-		if it.FireMode == rules.DurationInWindow {
-			q.LeastNS = append(q.LeastNS, it.leastNS())
+		if w.FireMode == rules.DurationInWindow {
+			q.LeastNS = append(q.LeastNS, w.LeastNS())
 		}
-		looksAt, by := rules.FieldsOf(&it.Scope, &it.Filter), it.Grouping()
+		looksAt, by := rules.FieldsOf(&w.Scope, &w.Filter), w.Grouping()
 		q.Environment = q.Environment || looksAt.Environment || by.By == rules.GroupByEnvironment
 		q.Application = q.Application || looksAt.Application || by.By == rules.GroupByApplication
 		q.Route = q.Route || looksAt.Route || by.By == rules.GroupByRoute

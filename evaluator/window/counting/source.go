@@ -1,17 +1,15 @@
-package window
+package counting
 
 import (
 	"context"
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
-	"tocsin/evaluator/watch"
 	"tocsin/rules"
 )
 
-// Source measures windows.
+// Source counts the exchanges of windows.
 type Source interface {
-	watch.Source
 	// Tally returns how many exchanges there are of each kind.
 	Tally(ctx context.Context, q TallyQuery) (Tallies, error)
 	// CountWindows returns, for each window, the groups that its Bound and Open choose: those in
@@ -83,6 +81,11 @@ type Group struct {
 	// DurationNS is the percentile. A tally does not contain it.
 	DurationNS                   int64
 	NewestEndedNS, NewestStartNS int64
+}
+
+// Value returns what was measured of the group.
+func (g *Group) Value() alerts.Value {
+	return alerts.Value{Observed: g.Observed, Volume: g.Volume, ShortObserved: g.ShortObserved, ShortVolume: g.ShortVolume}
 }
 
 // observe adds exchanges to the observed ones of a group.

@@ -1,0 +1,279 @@
+// Package counting counts the exchanges of window rules: for each rule, how many of each group ended
+// within its window.
+//
+// A [Pass] counts the windows of one evaluation, and hands them over as they are counted, so that
+// something follows from them even if there is no time left for others.
+//
+// # Few queries
+//
+// The number of queries does not depend on the number of tenants, and hardly on the number of
+// rules:
+//
+//   - For conditions that use only names, status and error type, one query tallies the
+//     exchanges of all tenants by these, and the process sums what each rule matches
+//     (tally.go, sums.go). There is one such query for each set of statuses and each class of window
+//     lengths, and a few of them are made at once.
+//
+//   - The other conditions are sent to the source, many in one query. It answers each of them
+//     exactly as if it were asked separately.
+//
+// # Failures
+//
+// A query that fails is repeated for each half of its rules, and so on, so that only the rules at
+// fault fail. Before that, a query that reads nothing shows whether the source answers at all: if
+// not, no rule is at fault.
+//
+// If the time is up before the rule at fault is found, the rules of that query are asked one by one
+// for a while, after all others, and none for longer than [aloneMost]. Otherwise a rule that takes
+// all the time would keep the others from being counted, and nobody would be notified of it.
+package counting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+const (
+	// batchMost is how many conditions are sent in one query, because ClickHouse's time for parsing
+	// grows faster than their number.
+	batchMost = 50
+	// slowFor is how long a query that took too long comes last.
+	slowFor = 10 * time.Minute
+	// aloneMost is how long a slow rule may take when it is asked alone.
+	aloneMost = 3 * time.Second
+)
+
+// Counter counts windows, and remembers what is slow. It is safe for concurrent use.
+type Counter struct {
+	source Source
+	logger *slog.Logger
+
+	mu sync.Mutex
+	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its key, is
+	// not tallied.
+	slow map[any]time.Time
+}
+
+// New returns a counter of what a source holds.
+func New(source Source, logger *slog.Logger) *Counter {
+	return &Counter{source: source, logger: logger, slow: map[any]time.Time{}}
+}
+
+// Pass counts the windows of one evaluation. It is not safe for concurrent use.
+type Pass struct {
+	*Counter
+	request *evaluator.WindowRequest
+	// conclude takes counted windows.
+	conclude func(context.Context, []*Window)
+	// asked says that something was counted. Each pass counts something, however long the watch
+	// took: otherwise rules that wait might wait for ever.
+	asked bool
+	// Failed holds why rules could not be counted although others could.
+	Failed map[uuid.UUID]error
+	// SourceErr is set when the source could not be read at all. Then the pass asks nothing more.
+	SourceErr error
+}
+
+// Pass begins the pass of a request. It gives conclude the windows that one query counted, and a
+// context for what it asks about them: [Pass.Newest], and [Window.Recount].
+func (c *Counter) Pass(request *evaluator.WindowRequest, conclude func(context.Context, []*Window)) *Pass {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.slow, func(_ any, until time.Time) bool { return !request.Now.Before(until) })
+	return &Pass{Counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}}
+}
+
+// Count counts windows, by tallies if possible, those with the lowest numbers first. It leaves out
+// those for which there is no time.
+func (p *Pass) Count(ctx context.Context, windows []*Window) {
+	rest := p.tally(ctx, sets(windows))
+	for _, batch := range p.batches(rest) {
+		p.ask(ctx, batch, p.over, p.count)
+	}
+}
+
+// Newest gives describe the newest exchange of each of the Groups of windows, in which the caller
+// leaves only those that it wants. What was counted is read regardless of the time: otherwise a
+// count that takes all the time would never raise anything.
+func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Window, []rules.Exchange)) {
+	read := func(ctx context.Context, windows []*Window) error {
+		queries := make([]NewestQuery, len(windows))
+		for i, w := range windows {
+			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
+		}
+		newest, err := p.source.Newest(ctx, queries)
+		if err != nil {
+			return fmt.Errorf("read newest exchanges: %w", err)
+		}
+		for i, w := range windows {
+			describe(w, newest[i])
+		}
+		return nil
+	}
+	for batch := range slices.Chunk(windows, batchMost) {
+		p.ask(ctx, batch, p.ended, read)
+	}
+}
+
+// batches returns the windows for each query, longest waiting first. Slow ones come last, one by
+// one.
+func (p *Pass) batches(windows []*Window) [][]*Window {
+	quick, slow := split(windows, func(w *Window) bool { return p.slowUntil(w.ID).IsZero() })
+	sortByNames(quick)
+	batches := slices.Collect(slices.Chunk(quick, batchMost))
+	slices.SortStableFunc(batches, func(a, b []*Window) int { return first(a) - first(b) })
+	// Rules that were slow alone come after those that were slow together with others.
+	slices.SortStableFunc(slow, func(a, b *Window) int {
+		return cmp.Or(p.slowUntil(a.ID).Compare(p.slowUntil(b.ID)), byNumber(a, b))
+	})
+	return slices.AppendSeq(batches, slices.Chunk(slow, 1))
+}
+
+// split returns the windows that are of a kind, in their order, and the others.
+func split(windows []*Window, of func(*Window) bool) (some, others []*Window) {
+	for _, w := range windows {
+		if of(w) {
+			some = append(some, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return some, others
+}
+
+func byNumber(a, b *Window) int { return a.Number - b.Number }
+
+// first returns the lowest number of some windows.
+func first(windows []*Window) int { return slices.MinFunc(windows, byNumber).Number }
+
+// sortByNames groups windows that use the same names, because a query for several is narrowed by
+// them. Windows without names come last.
+func sortByNames(windows []*Window) {
+	byNames := func(a, b []string) int {
+		if (len(a) == 0) != (len(b) == 0) {
+			return len(b) - len(a)
+		}
+		return slices.Compare(a, b)
+	}
+	slices.SortStableFunc(windows, func(a, b *Window) int {
+		x, y := &a.Scope, &b.Scope
+		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
+	})
+}
+
+// ask asks about some windows in one query, unless the time is over. If the query fails, each half
+// is asked about separately, and so on. A window that fails alone has failed.
+func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Context) bool, query func(context.Context, []*Window) error) {
+	if len(windows) == 0 || over(ctx) {
+		return
+	}
+	p.asked = true
+	err := p.bounded(ctx, windows, query)
+	switch {
+	case err == nil:
+		if len(windows) == 1 {
+			p.forget(windows[0].ID)
+		}
+	case errors.Is(ctx.Err(), context.Canceled):
+	case over(ctx) && (len(windows) > 1 || ctx.Err() != nil):
+		// There is no time left to find out which rule it was.
+		for _, w := range windows {
+			p.remember(w.ID)
+		}
+	case !p.Answers(ctx, err):
+	case len(windows) == 1:
+		p.remember(windows[0].ID)
+		p.Failed[windows[0].ID] = err
+	default:
+		middle := len(windows) / 2
+		p.ask(ctx, windows[:middle], over, query)
+		p.ask(ctx, windows[middle:], over, query)
+	}
+}
+
+// bounded makes a query. For a slow rule it is bounded to the time that one rule may take.
+func (p *Pass) bounded(ctx context.Context, windows []*Window, query func(context.Context, []*Window) error) error {
+	if len(windows) > 1 || p.slowUntil(windows[0].ID).IsZero() {
+		return query(ctx, windows)
+	}
+	alone, cancel := context.WithTimeout(ctx, aloneMost)
+	defer cancel()
+	err := query(alone, windows)
+	if err != nil && alone.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("ClickHouse takes longer than %v for this rule alone; narrow its scope or shorten its window: %w", aloneMost, err)
+	}
+	return err
+}
+
+// count counts windows by their conditions.
+func (p *Pass) count(ctx context.Context, windows []*Window) error {
+	var queries []Query
+	for _, w := range windows {
+		queries = append(queries, w.queries()...)
+	}
+	counted, err := p.source.CountWindows(ctx, queries)
+	if err != nil {
+		return fmt.Errorf("count exchanges: %w", err)
+	}
+	groups := counted.Groups
+	for _, w := range windows {
+		w.Groups, w.Server, groups = groups[0], counted.Server, groups[1:]
+		if w.byErrorType() {
+			w.compareWith(groups[0])
+			groups = groups[1:]
+		}
+	}
+	p.conclude(ctx, windows)
+	return nil
+}
+
+// Answers reports whether the source answers a query that reads nothing. If it does not, the pass
+// ends with the previous error.
+func (p *Pass) Answers(ctx context.Context, before error) bool {
+	to := p.request.WatermarkNS
+	_, err := p.source.Tally(ctx, TallyQuery{
+		Tenants: evaluator.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
+		Statuses: []rules.Status{rules.Failed}, Limit: 1,
+	})
+	if err != nil {
+		p.SourceErr = before
+	}
+	return err == nil
+}
+
+// ended reports whether nothing more may be asked.
+func (p *Pass) ended(ctx context.Context) bool { return p.SourceErr != nil || ctx.Err() != nil }
+
+// over reports whether nothing more may be counted.
+func (p *Pass) over(ctx context.Context) bool { return p.ended(ctx) || p.asked && p.request.Over() }
+
+// slowUntil returns the zero instant if something is not slow.
+func (p *Pass) slowUntil(key any) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slow[key]
+}
+
+func (p *Pass) remember(key any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow[key] = p.request.Now.Add(slowFor)
+}
+
+func (p *Pass) forget(key any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.slow, key)
+}
