@@ -38,7 +38,8 @@ func (c *change) described() bool {
 	return false
 }
 
-// conclude decides on counted windows.
+// conclude decides on counted windows. One on durations whose alert changes is counted again if its
+// percentiles are missing.
 func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
 	var describe []*counting.Window
 	for _, w := range windows {
@@ -54,7 +55,7 @@ func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
 			}
 			if it.Absent() {
 				p.describeAbsent(ctx, it)
-			} else if w.Groups = it.described(); len(w.Groups) > 0 {
+			} else if w.Groups = it.wanted(); len(w.Groups) > 0 {
 				describe = append(describe, w)
 				return
 			}
@@ -75,10 +76,10 @@ func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
 	})
 }
 
-// described returns the groups with a step that writes the newest exchange.
-func (it *item) described() (groups []counting.Group) {
-	for _, c := range it.changes {
-		if c.described() {
+// wanted returns the groups with a step that writes the newest exchange.
+func (it *item) wanted() (groups []counting.Group) {
+	for i := range it.changes {
+		if c := &it.changes[i]; c.described() {
 			groups = append(groups, c.group)
 		}
 	}

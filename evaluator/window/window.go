@@ -135,7 +135,7 @@ func (p *pass) windows(unwatched error) (known, learners []*counting.Window) {
 	for _, alert := range p.request.Open {
 		open[alert.RuleID] = append(open[alert.RuleID], alert)
 	}
-	p.items = make([]item, len(p.request.Rules))
+	p.items, known = make([]item, len(p.request.Rules)), make([]*counting.Window, 0, len(p.request.Rules))
 	for i, rule := range p.request.Rules {
 		it, absent, toNS := &p.items[i], rule.FireMode == rules.AbsentInWindow, p.request.WatermarkNS
 		if absent {

@@ -25,7 +25,9 @@
 //
 // If the time is up before the rule at fault is found, the rules of that query are asked one by one
 // for a while, after all others, and none for longer than [aloneMost]. Otherwise a rule that takes
-// all the time would keep the others from being counted, and nobody would be notified of it.
+// all the time would keep the others from being counted, and nobody would be notified of it. A tally
+// that takes all the time is not asked again for a while: the conditions of its rules are sent, which
+// make progress step by step.
 package counting
 
 import (
@@ -73,7 +75,7 @@ func New(source Source, logger *slog.Logger) *Counter {
 
 // Pass counts the windows of one evaluation. It is not safe for concurrent use.
 type Pass struct {
-	*Counter
+	counter *Counter
 	request *evaluator.WindowRequest
 	// conclude takes counted windows.
 	conclude func(context.Context, []*Window)
@@ -86,13 +88,13 @@ type Pass struct {
 	SourceErr error
 }
 
-// Pass begins the pass of a request. It gives conclude the windows that one query counted, and a
-// context for what it asks about them: [Pass.Newest], and [Window.Recount].
+// Pass begins the pass of a request. [Pass.Count] gives conclude the windows that one query counted,
+// and the context in which conclude may ask more about them by [Pass.Newest] and [Window.Recount].
 func (c *Counter) Pass(request *evaluator.WindowRequest, conclude func(context.Context, []*Window)) *Pass {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.slow, func(_ any, until time.Time) bool { return !request.Now.Before(until) })
-	return &Pass{Counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}}
+	return &Pass{counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}}
 }
 
 // Count counts windows, by tallies if possible, those with the lowest numbers first. It leaves out
@@ -113,7 +115,7 @@ func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Win
 		for i, w := range windows {
 			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
 		}
-		newest, err := p.source.Newest(ctx, queries)
+		newest, err := p.counter.source.Newest(ctx, queries)
 		if err != nil {
 			return fmt.Errorf("read newest exchanges: %w", err)
 		}
@@ -223,7 +225,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) error {
 	for _, w := range windows {
 		queries = append(queries, w.queries()...)
 	}
-	counted, err := p.source.CountWindows(ctx, queries)
+	counted, err := p.counter.source.CountWindows(ctx, queries)
 	if err != nil {
 		return fmt.Errorf("count exchanges: %w", err)
 	}
@@ -243,7 +245,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) error {
 // ends with the previous error.
 func (p *Pass) Answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
-	_, err := p.source.Tally(ctx, TallyQuery{
+	_, err := p.counter.source.Tally(ctx, TallyQuery{
 		Tenants: evaluator.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
 		Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})
@@ -261,19 +263,19 @@ func (p *Pass) over(ctx context.Context) bool { return p.ended(ctx) || p.asked &
 
 // slowUntil returns the zero instant if something is not slow.
 func (p *Pass) slowUntil(key any) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.slow[key]
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	return p.counter.slow[key]
 }
 
 func (p *Pass) remember(key any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow[key] = p.request.Now.Add(slowFor)
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	p.counter.slow[key] = p.request.Now.Add(slowFor)
 }
 
 func (p *Pass) forget(key any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.slow, key)
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	delete(p.counter.slow, key)
 }

@@ -157,7 +157,7 @@ func (p *Pass) put(ctx context.Context, q *question) {
 				q.panicked = fmt.Sprintf("%v\n%s", why, debug.Stack())
 			}
 		}()
-		q.answer, q.err = p.source.Tally(ctx, query)
+		q.answer, q.err = p.counter.source.Tally(ctx, query)
 	}()
 }
 
@@ -182,7 +182,7 @@ func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 	case !p.Answers(ctx, q.err):
 		return q.windows
 	}
-	p.logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
+	p.counter.logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
 	middle := len(q.windows) / 2
 	if middle < tallyLeast {
 		for _, w := range q.windows {
