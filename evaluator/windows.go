@@ -135,7 +135,11 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		return fmt.Errorf("read open alerts: %w", err)
 	}
 	request.Over = p.overSince(p.Clock(), first)
-	outcome := p.Windows.Evaluate(ctx, request)
+	// What was decided is to be committed, however long others take.
+	until, _ := ctx.Deadline()
+	evaluating, cancel := context.WithDeadline(ctx, until.Add(-p.LeaseFor/6))
+	defer cancel()
+	outcome := p.Windows.Evaluate(evaluating, request)
 	if len(outcome.Evaluated)+len(outcome.Failed) > 0 {
 		p.windowsMissed = false
 	}

@@ -46,3 +46,27 @@ func TestWindowRulesDoNotStarve(t *testing.T) {
 	}
 	s.wants(10)
 }
+
+// endless notes how long the evaluation may take.
+type endless struct{ left time.Duration }
+
+func (w *endless) Evaluate(ctx context.Context, request evaluator.WindowRequest) (out evaluator.WindowOutcome) {
+	until, _ := ctx.Deadline()
+	w.left = time.Until(until)
+	out.Evaluated = []uuid.UUID{request.Rules[0].ID}
+	return out
+}
+
+// What window rules came to is committed within the time of the pass, however long others of them take.
+func TestWindowRulesLeaveTimeToCommit(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
+		Enabled: true, FireMode: rules.CountInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 1,
+	}}, false)
+	windows := &endless{}
+	s.e = s.start("a", evaluator.Options{Windows: windows, Interval: time.Second, LeaseFor: time.Minute})
+	s.tick()
+	if windows.left <= 0 || windows.left > 30*time.Second {
+		t.Errorf("of the 40 s of a pass, window rules may take %v", windows.left)
+	}
+}

@@ -29,13 +29,26 @@ const (
 	tooManyCounted = "more than 10000 groups match, so it is not known which are absent; narrow the scope"
 )
 
-// members are the groups that a rule learned. They were last asked for at atNS, and are asked for
-// again at againNS. known says that they were ever learned.
+// members are the groups that a rule learned by a condition. They were last asked for at atNS, and are
+// asked for again at againNS. known says that they were ever learned.
 type members struct {
-	version, atNS, againNS int64
-	known                  bool
-	groups                 []string
-	problem                string
+	by            condition
+	atNS, againNS int64
+	known         bool
+	groups        []string
+	problem       string
+}
+
+// condition is what the groups of a rule are learned by. Other edits of the rule, as of its note or its
+// severity, do not change them. An edit of scope, filter or mode arms the rule again.
+type condition struct {
+	armedSinceNS int64
+	grouping     rules.Grouping
+	days         int
+}
+
+func conditionOf(w *counting.Window) condition {
+	return condition{w.ArmedSinceNS, w.Grouping(), w.LearnDays}
 }
 
 // expect fills in the groups from which an item expects exchanges. It reports whether they are known,
@@ -53,7 +66,7 @@ func (p *pass) expect(it *item) (known, learns bool) {
 	p.mu.Lock()
 	learned := p.learned[it.ID]
 	p.mu.Unlock()
-	now, same := p.request.WatermarkNS, learned.version == it.Version
+	now, same := p.request.WatermarkNS, learned.by == conditionOf(&it.Window)
 	if known = same && learned.known; known {
 		it.members, it.memberProblem = learned.groups, learned.problem
 	}
@@ -81,14 +94,14 @@ func (p *pass) learn(w *counting.Window) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		m := p.learned[w.ID]
-		if m.version != w.Version {
-			m = members{version: w.Version}
+		if by := conditionOf(w); m.by != by {
+			m = members{by: by}
 		}
 		m.atNS, m.againNS = now, now+learnAgainNS
 		p.learned[w.ID] = m
 		return
 	}
-	m := members{version: w.Version, atNS: now, againNS: now + learnedForNS, known: true}
+	m := members{by: conditionOf(w), atNS: now, againNS: now + learnedForNS, known: true}
 	groups := w.Groups
 	if len(groups) > membersMost {
 		groups, m.problem = groups[:membersMost], tooManyMembers
@@ -105,6 +118,28 @@ func (p *pass) learn(w *counting.Window) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.learned[w.ID] = m
+}
+
+// unlearned notes which rules could not learn their groups. Those that know them are evaluated all the
+// same, and learn them later; the others fail.
+func (p *pass) unlearned() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.items {
+		it := &p.items[i]
+		why := p.counts.Unlearned[it.ID]
+		if why == nil {
+			continue
+		}
+		m := p.learned[it.ID]
+		if !m.known || m.by != conditionOf(&it.Window) {
+			p.out.Failed[it.ID] = why
+			continue
+		}
+		m.againNS = p.request.WatermarkNS + learnAgainNS
+		p.learned[it.ID] = m
+		p.out.Problems[it.ID] = "the expected groups could not be learned again, so those learned before are expected: " + why.Error()
+	}
 }
 
 // forget removes what deleted rules learned.

@@ -41,6 +41,8 @@ type archive struct {
 	unwatched bool
 	// learnsFrom is the server that answers the query of days; "" is the next one.
 	learnsFrom string
+	// unlearnable makes the query of days fail.
+	unlearnable bool
 	// queries holds the kinds of queries that were made.
 	queries []string
 }
@@ -99,6 +101,9 @@ func (a *archive) Tally(_ context.Context, q counting.TallyQuery) (answer counti
 func (a *archive) CountWindows(_ context.Context, windows []counting.Query) (answer counting.Counted, err error) {
 	answer.Server, err = a.ask("count")
 	for _, w := range windows {
+		if a.unlearnable && w.ToNS-w.FromNS > 3600*second {
+			return answer, errDown
+		}
 		if a.learnsFrom != "" && w.ToNS-w.FromNS > 3600*second {
 			answer.Server = a.learnsFrom
 		}
@@ -740,6 +745,61 @@ func TestLearnedRoutes(t *testing.T) {
 	w.want("3620 raise fresh 0")
 	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 369+2 {
 		t.Errorf("%d counts", n)
+	}
+}
+
+// TestGroupsThatCannotBeLearnedAgain has the query of days fail. A rule that knows its groups is evaluated all the same,
+// says so, and tries again after a minute; one that does not know them fails.
+func TestGroupsThatCannotBeLearnedAgain(t *testing.T) {
+	rule := absence()
+	rule.LearnDays = 2
+	w := newWorld(t, compiled(rule.Rule))
+	w.every(5, "orders", -600, 4000, nil)
+	w.unlearnable = true
+	w.pass(0)
+	if outcome := w.pass(10); len(outcome.Evaluated) != 0 || outcome.Failed[rule.ID] == nil {
+		t.Errorf("at first: %+v", outcome)
+	}
+	w.unlearnable = false
+	w.until(3600)
+	w.unlearnable = true
+	for at := 3610; at <= 4060; at += 10 {
+		w.pass(at)
+	}
+	w.want()
+	failed := 0
+	for at := 4070; at <= 4120; at += 10 {
+		outcome := w.pass(at)
+		if len(outcome.Evaluated) != 1 || len(outcome.Failed) > 0 {
+			t.Errorf("at %d: %+v", at, outcome)
+		}
+		if strings.Contains(outcome.Problems[rule.ID], "could not be learned again") {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("asked %d times within a minute", failed)
+	}
+	w.want("4070 raise orders 0")
+}
+
+// TestEditOfANoteKeepsWhatWasLearned edits the note of a rule while its groups cannot be learned.
+func TestEditOfANoteKeepsWhatWasLearned(t *testing.T) {
+	rule := absence()
+	rule.LearnDays = 2
+	w := newWorld(t, compiled(rule.Rule))
+	w.every(5, "orders", -600, 300, nil)
+	w.until(200)
+	edited := new(*rule.Rule)
+	edited.Version, edited.Note = 2, "see the runbook"
+	w.list, w.unlearnable = []evaluator.WindowRule{compiled(edited)}, true
+	w.until(400)
+	w.want("370 raise orders 0")
+	longer := new(*edited)
+	longer.Version, longer.LearnDays = 3, 3
+	w.list = []evaluator.WindowRule{compiled(longer)}
+	if outcome := w.pass(410); len(outcome.Evaluated) != 0 {
+		t.Error("evaluated with what was learned from fewer days")
 	}
 }
 

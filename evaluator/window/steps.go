@@ -19,7 +19,7 @@ import (
 )
 
 // tooManyGroups is the problem of a rule with more groups than it may have alerts.
-const tooManyGroups = "1000 groups have an alert, and further groups reach the threshold: they have none until others end; group by an attribute with fewer values, or narrow the scope"
+const tooManyGroups = "1000 groups have an alert, and further groups reach the threshold: they have none until others end; group by something with fewer values, narrow the scope, or raise the threshold"
 
 // change is a step, and the group that it concerns.
 type change struct {
@@ -91,7 +91,7 @@ func (p *pass) guarded(ctx context.Context, w *counting.Window, do func()) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			p.out.Failed[w.ID] = fmt.Errorf("evaluating the rule panicked, which is a bug in Tocsin; please report it: %v", panicked)
-			p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", w.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+			p.Logger.ErrorContext(ctx, "a window rule panicked, which is a bug in Tocsin; please report it", slog.String("rule_id", w.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	do()
@@ -150,7 +150,7 @@ func (p *pass) decide(it *item, g groupAtWork, value alerts.Value) {
 // lags reports whether an answer lacks the exchange that the alert of a group is about, although it
 // should still be in the window. Then the server that answered is behind the one that answered
 // before. What it does not see yet must not resolve anything; a pass that asks a server without lag
-// decides.
+// decides. It also lacks the exchange if the window ends before it, by a clock that is behind.
 //
 // This also holds after an edit of the rule's note or its threshold: the exchange still counts, and
 // no false message should follow from an edit. The exchange does not count any more after an edit
@@ -160,6 +160,9 @@ func (it *item) lags(g *groupAtWork) bool {
 	o := g.open
 	if o == nil || o.LeastNS < it.LeastNS() {
 		return false
+	}
+	if o.NewestEndedNS >= it.ToNS {
+		return true // the clock of this server is behind that of the one that counted it
 	}
 	return it.Covers(o.NewestEndedNS, o.NewestStartNS) &&
 		cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
@@ -245,7 +248,7 @@ func (p *pass) describe(ctx context.Context, it *item, a *alerts.Instance, newes
 	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
 	if problem != nil {
 		it.problem = problem.Error()
-		p.Logger.WarnContext(ctx, "the templates of a rule cannot be rendered; default texts are used", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))
+		p.Logger.WarnContext(ctx, "the templates of a rule cannot be rendered, so default texts are used; correct them", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))
 	}
 	a.Title, a.Message, a.Exchange = title, message, newest.Clean()
 }

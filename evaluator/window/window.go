@@ -103,9 +103,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowReques
 	p.forget()
 	unwatched := p.watchFor(ctx)
 	if p.counts.SourceErr == nil {
-		known, learners := p.windows(unwatched)
-		p.counts.Count(ctx, known)
-		p.counts.Count(ctx, learners)
+		p.counts.Count(ctx, p.windows(unwatched))
+		p.unlearned()
 	}
 	maps.Copy(p.out.Failed, p.counts.Failed)
 	p.out.SourceErr = p.counts.SourceErr
@@ -130,12 +129,12 @@ func (p *pass) watchFor(ctx context.Context) error {
 
 // windows returns the windows to count: those of rules that can be evaluated, and those from which
 // groups are learned. If the source could not be watched, rules on absence fail.
-func (p *pass) windows(unwatched error) (known, learners []*counting.Window) {
+func (p *pass) windows(unwatched error) (list []*counting.Window) {
 	open := map[uuid.UUID][]evaluator.OpenAlert{}
 	for _, alert := range p.request.Open {
 		open[alert.RuleID] = append(open[alert.RuleID], alert)
 	}
-	p.items, known = make([]item, len(p.request.Rules)), make([]*counting.Window, 0, len(p.request.Rules))
+	p.items, list = make([]item, len(p.request.Rules)), make([]*counting.Window, 0, len(p.request.Rules))
 	for i, rule := range p.request.Rules {
 		it, absent, toNS := &p.items[i], rule.FireMode == rules.AbsentInWindow, p.request.WatermarkNS
 		if absent {
@@ -145,19 +144,19 @@ func (p *pass) windows(unwatched error) (known, learners []*counting.Window) {
 		it.Number = i
 		switch {
 		case !absent:
-			known = append(known, &it.Window)
+			list = append(list, &it.Window)
 		case unwatched != nil:
 			p.out.Failed[rule.ID] = unwatched
 		default:
 			it.Limit = countedMost + 1
-			expects, learns := p.expect(it)
-			if expects {
-				known = append(known, &it.Window)
+			known, learns := p.expect(it)
+			if known {
+				list = append(list, &it.Window)
 			}
 			if learns {
-				learners = append(learners, learner(it))
+				list = append(list, learner(it))
 			}
 		}
 	}
-	return known, learners
+	return list
 }

@@ -389,6 +389,7 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 		"sees one that began first": {sees(10*second, 12*second), alert, nil, nil},
 		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}, nil},
 		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}, nil},
+		"its clock is behind":       {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark }), nil, nil},
 		"it has left the window":    {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
 		"it began too early":        {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = counting.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
 		"pending":                   {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil, nil},

@@ -28,6 +28,9 @@
 // all the time would keep the others from being counted, and nobody would be notified of it. A tally
 // that takes all the time is not asked again for a while: the conditions of its rules are sent, which
 // make progress step by step.
+//
+// Whatever waits for longest is counted first, by a tally or by its conditions, and each pass counts
+// something. So no rule waits for ever because others take all the time.
 package counting
 
 import (
@@ -63,8 +66,8 @@ type Counter struct {
 	logger *slog.Logger
 
 	mu sync.Mutex
-	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its key, is
-	// not tallied.
+	// slow holds until when a window is asked alone or not tallied, and a set of windows, by its key,
+	// is not tallied.
 	slow map[any]time.Time
 }
 
@@ -82,8 +85,9 @@ type Pass struct {
 	// asked says that something was counted. Each pass counts something, however long the watch
 	// took: otherwise rules that wait might wait for ever.
 	asked bool
-	// Failed holds why rules could not be counted although others could.
-	Failed map[uuid.UUID]error
+	// Failed holds why rules could not be counted although others could, Unlearned the same of the
+	// windows from which groups are learned.
+	Failed, Unlearned map[uuid.UUID]error
 	// SourceErr is set when the source could not be read at all. Then the pass asks nothing more.
 	SourceErr error
 }
@@ -94,14 +98,35 @@ func (c *Counter) Pass(request *evaluator.WindowRequest, conclude func(context.C
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.slow, func(_ any, until time.Time) bool { return !request.Now.Before(until) })
-	return &Pass{counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}}
+	return &Pass{counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}, Unlearned: map[uuid.UUID]error{}}
 }
 
 // Count counts windows, by tallies if possible, those with the lowest numbers first. It leaves out
 // those for which there is no time.
 func (p *Pass) Count(ctx context.Context, windows []*Window) {
-	rest := p.tally(ctx, sets(windows))
-	for _, batch := range p.batches(rest) {
+	questions, rest := p.questions(windows)
+	batches, asked := p.batches(rest), 0
+	var undecided []*Window
+	for i, q := range questions {
+		for len(batches) > 0 && first(batches[0]) < first(q.windows) {
+			p.ask(ctx, batches[0], p.over, p.count)
+			batches = batches[1:]
+		}
+		for ; asked < min(len(questions), i+tallyAhead); asked++ {
+			p.put(ctx, questions[asked])
+		}
+		undecided = append(undecided, p.tallied(ctx, q)...)
+	}
+	for _, batch := range batches {
+		p.ask(ctx, batch, p.over, p.count)
+	}
+	for _, batch := range p.batches(undecided) {
+		if p.over(ctx) {
+			// They would come after the tallies each time.
+			for _, w := range batch {
+				p.remember(wide{w.key()})
+			}
+		}
 		p.ask(ctx, batch, p.over, p.count)
 	}
 }
@@ -110,19 +135,20 @@ func (p *Pass) Count(ctx context.Context, windows []*Window) {
 // leaves only those that it wants. What was counted is read regardless of the time: otherwise a
 // count that takes all the time would never raise anything.
 func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Window, []rules.Exchange)) {
-	read := func(ctx context.Context, windows []*Window) error {
+	read := func(ctx context.Context, windows []*Window) (then func(context.Context), err error) {
 		queries := make([]NewestQuery, len(windows))
 		for i, w := range windows {
 			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
 		}
 		newest, err := p.counter.source.Newest(ctx, queries)
 		if err != nil {
-			return fmt.Errorf("read newest exchanges: %w", err)
+			return nil, fmt.Errorf("read newest exchanges: %w", err)
 		}
-		for i, w := range windows {
-			describe(w, newest[i])
-		}
-		return nil
+		return func(context.Context) {
+			for i, w := range windows {
+				describe(w, newest[i])
+			}
+		}, nil
 	}
 	for batch := range slices.Chunk(windows, batchMost) {
 		p.ask(ctx, batch, p.ended, read)
@@ -132,13 +158,17 @@ func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Win
 // batches returns the windows for each query, longest waiting first. Slow ones come last, one by
 // one.
 func (p *Pass) batches(windows []*Window) [][]*Window {
-	quick, slow := split(windows, func(w *Window) bool { return p.slowUntil(w.ID).IsZero() })
-	sortByNames(quick)
-	batches := slices.Collect(slices.Chunk(quick, batchMost))
+	quick, slow := split(windows, func(w *Window) bool { return p.slowUntil(w.key()).IsZero() })
+	learners, quick := split(quick, func(w *Window) bool { return w.Learns })
+	var batches [][]*Window
+	for _, some := range [][]*Window{quick, learners} {
+		sortByReading(some)
+		batches = slices.AppendSeq(batches, slices.Chunk(some, batchMost))
+	}
 	slices.SortStableFunc(batches, func(a, b []*Window) int { return first(a) - first(b) })
 	// Rules that were slow alone come after those that were slow together with others.
 	slices.SortStableFunc(slow, func(a, b *Window) int {
-		return cmp.Or(p.slowUntil(a.ID).Compare(p.slowUntil(b.ID)), byNumber(a, b))
+		return cmp.Or(p.slowUntil(a.key()).Compare(p.slowUntil(b.key())), byNumber(a, b))
 	})
 	return slices.AppendSeq(batches, slices.Chunk(slow, 1))
 }
@@ -160,9 +190,10 @@ func byNumber(a, b *Window) int { return a.Number - b.Number }
 // first returns the lowest number of some windows.
 func first(windows []*Window) int { return slices.MinFunc(windows, byNumber).Number }
 
-// sortByNames groups windows that use the same names, because a query for several is narrowed by
-// them. Windows without names come last.
-func sortByNames(windows []*Window) {
+// sortByReading puts windows beside each other for which a query reads the same: those of one length,
+// because it reads the longest window of all, and of these those with the same names, because it is
+// narrowed by them. Windows without names come last.
+func sortByReading(windows []*Window) {
 	byNames := func(a, b []string) int {
 		if (len(a) == 0) != (len(b) == 0) {
 			return len(b) - len(a)
@@ -171,33 +202,42 @@ func sortByNames(windows []*Window) {
 	}
 	slices.SortStableFunc(windows, func(a, b *Window) int {
 		x, y := &a.Scope, &b.Scope
-		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
+		return cmp.Or(cmp.Compare(lengthOf(a.Seconds), lengthOf(b.Seconds)), byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
 	})
 }
 
+// query reads something about windows, and returns what follows from it, which is not bounded as the
+// query may be.
+type query = func(context.Context, []*Window) (then func(context.Context), err error)
+
 // ask asks about some windows in one query, unless the time is over. If the query fails, each half
 // is asked about separately, and so on. A window that fails alone has failed.
-func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Context) bool, query func(context.Context, []*Window) error) {
+func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Context) bool, query query) {
 	if len(windows) == 0 || over(ctx) {
 		return
 	}
 	p.asked = true
-	err := p.bounded(ctx, windows, query)
+	then, quick, err := p.bounded(ctx, windows, query)
 	switch {
 	case err == nil:
-		if len(windows) == 1 {
-			p.forget(windows[0].ID)
+		if len(windows) == 1 && quick {
+			p.forget(windows[0].key())
 		}
+		then(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
+	case ctx.Err() == nil && !p.Answers(ctx, err):
 	case over(ctx) && (len(windows) > 1 || ctx.Err() != nil):
 		// There is no time left to find out which rule it was.
 		for _, w := range windows {
-			p.remember(w.ID)
+			p.remember(w.key())
 		}
-	case !p.Answers(ctx, err):
 	case len(windows) == 1:
-		p.remember(windows[0].ID)
-		p.Failed[windows[0].ID] = err
+		p.remember(windows[0].key())
+		if windows[0].Learns {
+			p.Unlearned[windows[0].ID] = err
+		} else {
+			p.Failed[windows[0].ID] = err
+		}
 	default:
 		middle := len(windows) / 2
 		p.ask(ctx, windows[:middle], over, query)
@@ -205,29 +245,37 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 	}
 }
 
-// bounded makes a query. For a slow rule it is bounded to the time that one rule may take.
-func (p *Pass) bounded(ctx context.Context, windows []*Window, query func(context.Context, []*Window) error) error {
-	if len(windows) > 1 || p.slowUntil(windows[0].ID).IsZero() {
-		return query(ctx, windows)
+// bounded makes a query. For a slow rule it is bounded to the time that one rule may take. quick says
+// that it took less than half of that: one that takes longer would be slow again beside others.
+func (p *Pass) bounded(ctx context.Context, windows []*Window, query query) (then func(context.Context), quick bool, err error) {
+	if len(windows) > 1 || p.slowUntil(windows[0].key()).IsZero() {
+		then, err = query(ctx, windows)
+		return then, false, err
 	}
+	half, cancelHalf := context.WithTimeout(ctx, aloneMost/2)
+	defer cancelHalf()
 	alone, cancel := context.WithTimeout(ctx, aloneMost)
 	defer cancel()
-	err := query(alone, windows)
+	then, err = query(alone, windows)
 	if err != nil && alone.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("ClickHouse takes longer than %v for this rule alone; narrow its scope or shorten its window: %w", aloneMost, err)
+		remedy := "narrow its scope or shorten its window"
+		if windows[0].Learns {
+			remedy = "learn fewer days, list the expected groups, or narrow its scope"
+		}
+		return nil, false, fmt.Errorf("ClickHouse takes longer than %v for this rule alone; %s: %w", aloneMost, remedy, err)
 	}
-	return err
+	return then, half.Err() == nil, err
 }
 
 // count counts windows by their conditions.
-func (p *Pass) count(ctx context.Context, windows []*Window) error {
+func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.Context), err error) {
 	var queries []Query
 	for _, w := range windows {
 		queries = append(queries, w.queries()...)
 	}
 	counted, err := p.counter.source.CountWindows(ctx, queries)
 	if err != nil {
-		return fmt.Errorf("count exchanges: %w", err)
+		return nil, fmt.Errorf("count exchanges: %w", err)
 	}
 	groups := counted.Groups
 	for _, w := range windows {
@@ -237,8 +285,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) error {
 			groups = groups[1:]
 		}
 	}
-	p.conclude(ctx, windows)
-	return nil
+	return func(ctx context.Context) { p.conclude(ctx, windows) }, nil
 }
 
 // Answers reports whether the source answers a query that reads nothing. If it does not, the pass

@@ -66,7 +66,7 @@ func (p *Pass) sumUp(ctx context.Context, windows []*Window, answer *Tallies) (r
 		for i, w := range some {
 			w.Server = answer.Server
 			if set != nil && set.wide[i] {
-				p.remember(wide{w.ID})
+				p.remember(wide{w.key()})
 				continue
 			}
 			if set != nil {

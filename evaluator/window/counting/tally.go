@@ -3,14 +3,13 @@ package counting
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -52,8 +51,9 @@ const (
 	maxKeys = 8
 )
 
-// wide identifies a rule of a tenant that has too many kinds to be tallied.
-type wide struct{ rule uuid.UUID }
+// wide identifies a window that is not tallied: its tenant has too many kinds, or a tally does not
+// decide on it.
+type wide struct{ window any }
 
 // setKey is the common part of the rules of a set.
 type setKey struct {
@@ -69,7 +69,7 @@ type setKey struct {
 	length     int
 }
 
-func (w *Window) key() setKey {
+func (w *Window) setKey() setKey {
 	statuses := statusesOf(w.FireMode, &w.Filter)
 	return setKey{
 		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
@@ -78,12 +78,11 @@ func (w *Window) key() setKey {
 	}
 }
 
-// sets returns the sets of windows that can be tallied together, longest waiting first, each ordered
-// by tenant.
+// sets returns the sets of windows that can be tallied together, each ordered by tenant.
 func sets(windows []*Window) [][]*Window {
 	byKey := map[setKey][]*Window{}
 	for _, w := range windows {
-		byKey[w.key()] = append(byKey[w.key()], w)
+		byKey[w.setKey()] = append(byKey[w.setKey()], w)
 	}
 	all := slices.SortedFunc(maps.Values(byKey), func(a, b []*Window) int { return byNumber(a[0], b[0]) })
 	byTenantID := func(a, b *Window) int { return strings.Compare(a.TenantID, b.TenantID) }
@@ -108,34 +107,28 @@ type question struct {
 	panicked string
 }
 
-// tally counts the windows of sets whose conditions allow it, and returns the others.
-func (p *Pass) tally(ctx context.Context, sets [][]*Window) (rest []*Window) {
-	var questions []*question
-	for _, set := range sets {
+// questions returns what is asked by tallies, longest waiting first, and the windows that are counted
+// in another way.
+func (p *Pass) questions(windows []*Window) (questions []*question, rest []*Window) {
+	for _, set := range sets(windows) {
 		q, others := p.question(set)
 		if rest = append(rest, others...); q != nil {
 			questions = append(questions, q)
 		}
 	}
-	asked := 0
-	for i, q := range questions {
-		for ; asked < min(len(questions), i+tallyAhead); asked++ {
-			p.put(ctx, questions[asked])
-		}
-		rest = append(rest, p.tallied(ctx, q)...)
-	}
-	return rest
+	slices.SortStableFunc(questions, func(a, b *question) int { return first(a.windows) - first(b.windows) })
+	return questions, rest
 }
 
 // question returns the windows of a set that can be tallied; nil if there are none. The others
 // are counted in another way.
 func (p *Pass) question(set []*Window) (q *question, rest []*Window) {
-	plain, rest := split(set, func(w *Window) bool { return w.plain() && p.slowUntil(wide{w.ID}).IsZero() })
+	plain, rest := split(set, func(w *Window) bool { return w.plain() && p.slowUntil(wide{w.key()}).IsZero() })
 	plain, others := byUsualKeys(plain)
 	if rest = append(rest, others...); len(plain) < tallyLeast {
 		return nil, append(rest, plain...)
 	}
-	key := plain[0].key()
+	key := plain[0].setKey()
 	key.partition = p.request.Partition
 	if !p.slowUntil(key).IsZero() {
 		return nil, set
@@ -163,10 +156,10 @@ func (p *Pass) put(ctx context.Context, q *question) {
 
 // tallied takes the answer to a question, and returns the windows that must be counted in another
 // way. If the tally failed, for example because of too many kinds, it tries each half of the
-// tenants.
+// rules.
 func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 	if q.asked == nil {
-		return q.windows
+		return nil // there is no time for it
 	}
 	<-q.asked
 	if q.panicked != "" {
@@ -175,18 +168,22 @@ func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 	switch {
 	case q.err == nil:
 		return p.sumUp(ctx, q.windows, &q.answer)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil
+	case p.SourceErr != nil || ctx.Err() == nil && !p.Answers(ctx, q.err):
+		return nil // no rule is at fault
 	case p.over(ctx):
 		// The next pass sends the conditions, which make progress step by step.
 		p.remember(q.key)
-		return q.windows
-	case !p.Answers(ctx, q.err):
-		return q.windows
+		p.counter.logger.WarnContext(ctx, "window rules are counted in many queries for ten minutes, because one query for all of them failed or took too long; "+
+			"shorten their windows, or raise intervalSeconds", slog.Int("partition", p.request.Partition), slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
+		return nil
 	}
 	p.counter.logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
 	middle := len(q.windows) / 2
 	if middle < tallyLeast {
 		for _, w := range q.windows {
-			p.remember(wide{w.ID})
+			p.remember(wide{w.key()})
 		}
 		return q.windows
 	}

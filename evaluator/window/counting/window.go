@@ -1,6 +1,8 @@
 package counting
 
 import (
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -33,6 +35,17 @@ type Window struct {
 	Server string
 	// tallied says that a tally counted the groups.
 	tallied bool
+}
+
+// learning identifies the window from which a rule learns its groups.
+type learning struct{ rule uuid.UUID }
+
+// key identifies a window from one pass to the next.
+func (w *Window) key() any {
+	if w.Learns {
+		return learning{w.ID}
+	}
+	return w.ID
 }
 
 // WindowOf returns the window of a rule that ends at an instant.

@@ -1,0 +1,167 @@
+package counting_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tocsin/evaluator"
+	"tocsin/evaluator/window/counting"
+	"tocsin/rules"
+)
+
+// queue counts rules in passes that have time for one query each. Those that were not counted come first in the next
+// pass, as the partition has it.
+type queue struct {
+	source  *source
+	counter *counting.Counter
+	rules   []evaluator.WindowRule
+}
+
+func (q *queue) pass(t *testing.T) *outcome {
+	t.Helper()
+	r := request(q.rules)
+	r.Over = func() bool { return true }
+	q.source.tallies, q.source.counts = nil, nil
+	got := count(t.Context(), q.counter, r)
+	counted := func(rule evaluator.WindowRule) bool { return slices.Contains(got.names, rule.Name) }
+	waiting := slices.DeleteFunc(slices.Clone(q.rules), counted)
+	q.rules = append(waiting, slices.DeleteFunc(q.rules, func(rule evaluator.WindowRule) bool { return !counted(rule) })...)
+	return got
+}
+
+// TestConditionsDoNotWaitForTallies has passes that have time for one tally: the rule whose message must be read is
+// counted in the second one.
+func TestConditionsDoNotWaitForTallies(t *testing.T) {
+	q := &queue{source: &source{}, rules: append(plain(some(20)), ruleOf(20, "default"))}
+	q.counter = newCounter(q.source)
+	if got := q.pass(t); len(got.names) != 20 || len(q.source.tallies) != 1 {
+		t.Errorf("at first %d rules were counted by %d tallies", len(got.names), len(q.source.tallies))
+	}
+	if got := q.pass(t); !slices.Contains(got.names, "020") {
+		t.Errorf("then %v", got.names)
+	}
+}
+
+// TestUndecidedRulesDoNotWaitForTallies has passes that have time for one tally, which does not decide on one tenant.
+func TestUndecidedRulesDoNotWaitForTallies(t *testing.T) {
+	list := append(plain(some(20)), plain([]evaluator.WindowRule{ruleOf(20, "twice")})...)
+	q := &queue{source: &source{inexact: []string{"twice"}}, rules: list}
+	q.counter = newCounter(q.source)
+	counted := false
+	for range 3 {
+		counted = counted || slices.Contains(q.pass(t).names, "020")
+	}
+	if !counted {
+		t.Error("the rule that the tally does not decide on is never counted")
+	}
+}
+
+// breaking is a source that breaks in the middle of a query, after a while.
+type breaking struct {
+	*source
+	after time.Duration
+}
+
+func (b *breaking) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
+	if b.after > 0 && q.FromNS[0] != q.ToNS {
+		time.Sleep(b.after)
+		b.down = true
+	}
+	return b.source.Tally(ctx, q)
+}
+
+func (b *breaking) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
+	if b.after > 0 {
+		time.Sleep(b.after)
+		b.down = true
+	}
+	return b.source.CountWindows(ctx, w)
+}
+
+// TestOutageMakesNoRuleSlow has a source that breaks when the time of the pass is up. Later it works, and all rules are
+// counted by as few queries as before.
+func TestOutageMakesNoRuleSlow(t *testing.T) {
+	for name, list := range map[string][]evaluator.WindowRule{"conditions": some(120), "tallies": severalSets()} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &breaking{source: &source{}, after: time.Second}
+			c := newCounter(s)
+			r, began := request(list), time.Now()
+			r.Over = func() bool { return time.Since(began) >= time.Second }
+			if got := count(t.Context(), c, r); !errors.Is(got.SourceErr, errDown) || len(got.Failed) > 0 {
+				t.Errorf("%s: %v, %v", name, got.SourceErr, got.Failed)
+			}
+			s.after, s.down = 0, false
+			s.tallies, s.counts = nil, nil
+			got := count(t.Context(), c, request(list))
+			if len(got.names) != len(list) || len(s.counts)+len(s.tallies) > 4 {
+				t.Errorf("%s: afterwards %d rules were counted by %d queries", name, len(got.names), len(s.counts)+len(s.tallies))
+			}
+		})
+	}
+}
+
+// sluggish is a source that takes a while for a window.
+type sluggish struct {
+	*source
+	takes time.Duration
+}
+
+func (s *sluggish) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
+	for i := range w {
+		if w[i].Scope.Applications[0] == s.slow && len(w) > 1 {
+			<-ctx.Done()
+			return counting.Counted{}, ctx.Err()
+		}
+		if w[i].Scope.Applications[0] == s.slow {
+			time.Sleep(s.takes)
+		}
+	}
+	return (&source{groups: []counting.Group{}}).CountWindows(ctx, w)
+}
+
+// TestRuleThatIsSlowBesideOthersStaysAlone has a rule that takes nearly all of its time alone, and too long beside others:
+// one success does not put it back among them.
+func TestRuleThatIsSlowBesideOthersStaysAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sluggish{source: &source{slow: "000"}, takes: 2500 * time.Millisecond}
+		c := newCounter(s)
+		counted := 0
+		for range 4 {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			counted += len(count(ctx, c, request(some(20))).names)
+			cancel()
+		}
+		if counted != 3*20 {
+			t.Errorf("in four passes %d rules were counted", counted)
+		}
+	})
+}
+
+// TestLearningIsSlowByItself has a rule whose groups cannot be learned: its own window stays beside the others.
+func TestLearningIsSlowByItself(t *testing.T) {
+	s := &source{poison: "learner"}
+	c := newCounter(s)
+	r := request(some(2))
+	named := compiled(new(*r.Rules[0].Rule))
+	named.Scope = rules.Scope{Applications: []string{"learner"}}
+	for range 2 {
+		counted := 0
+		p := c.Pass(&r, func(_ context.Context, windows []*counting.Window) { counted += len(windows) })
+		windows := []counting.Window{counting.WindowOf(r.Rules[0], nil, watermark), counting.WindowOf(r.Rules[1], nil, watermark), counting.WindowOf(named, nil, watermark)}
+		windows[1].Number, windows[2].Learns = 1, true
+		s.counts = nil
+		p.Count(t.Context(), []*counting.Window{&windows[0], &windows[1], &windows[2]})
+		if counted != 2 || len(p.Failed) > 0 || !errors.Is(p.Unlearned[named.ID], errPoison) {
+			t.Errorf("%d counted, failed %v, unlearned %v", counted, p.Failed, p.Unlearned)
+		}
+		if diff := cmp.Diff([][]string{{"000", "001"}, {"learner"}}, s.counts); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
