@@ -17,6 +17,7 @@ import (
 type partitions struct {
 	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is behind, which replica holds it, and how many tenants' rules it evaluates."`
 	Tenants partitionsTenants `cmd:"" help:"List tenants, furthest behind first: the partition of each, and how far its rules are behind."`
+	Teams   partitionsTeams   `cmd:"" help:"List teams, furthest behind first: the owners of enabled rules, and how far these are behind."`
 	Isolate partitionsIsolate `cmd:"" help:"Isolate a tenant in a separate partition, so that it neither delays others nor is delayed by them."`
 	Join    partitionsJoin    `cmd:"" help:"End the separate partition of a tenant."`
 	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that the tenants are distributed over."`
@@ -101,11 +102,36 @@ func (p *partitionsTenants) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, t := range list {
-			lag := "-"
-			if t.Lag != nil {
-				lag = t.Lag.Round(time.Millisecond).String()
+			if _, err := fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", t.Tenant, t.Partition, t.Rules, t.Backfilling, lagText(t.Lag), cmp.Or(t.Owner, "-")); err != nil {
+				return err
 			}
-			if _, err := fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", t.Tenant, t.Partition, t.Rules, t.Backfilling, lag, cmp.Or(t.Owner, "-")); err != nil {
+		}
+		return table.Flush()
+	})
+}
+
+func lagText(lag *time.Duration) string {
+	if lag == nil {
+		return "-"
+	}
+	return lag.Round(time.Millisecond).String()
+}
+
+type partitionsTeams struct{ database }
+
+// Run prints a table.
+func (p *partitionsTeams) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		list, err := store.Teams(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		if _, err := fmt.Fprintln(table, "TENANT\tTEAM\tRULES\tBACKFILLING\tLAG"); err != nil {
+			return err
+		}
+		for _, t := range list {
+			if _, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", t.Tenant, cmp.Or(t.Team, "-"), t.Rules, t.Backfilling, lagText(t.Lag)); err != nil {
 				return err
 			}
 		}

@@ -107,12 +107,8 @@ func (s *Partitions) Tenants(ctx context.Context) ([]TenantProgress, error) {
 		if row.Leased {
 			t.Owner = *row.Checkpoint.Owner
 		}
-		if at, err := positionOf(row.Checkpoint.Cursor); err == nil && at != nil && row.Rules > 0 {
-			t.Lag = new(lagOf(*at, row.NowNs))
-		}
-		// If a position cannot be read, the rule's problem says so.
-		if at, err := cursor.Decode(row.Slowest); err == nil && t.Lag != nil {
-			t.Lag = new(max(*t.Lag, lagOf(at, row.NowNs)))
+		if row.Rules > 0 {
+			t.Lag = lagOfRules(row.Checkpoint.Cursor, row.Slowest, row.NowNs)
 		}
 		list[i] = t
 	}
@@ -120,6 +116,50 @@ func (s *Partitions) Tenants(ctx context.Context) ([]TenantProgress, error) {
 		return cmp.Or(cmp.Compare(min(b.Rules, 1), min(a.Rules, 1)), cmp.Compare(behind(b.Lag), behind(a.Lag)))
 	})
 	return list, nil
+}
+
+// TeamProgress is how far the enabled rules with the same owner are evaluated, as operators see it.
+type TeamProgress struct {
+	// Team is the owner of the rules; empty for rules without one.
+	Tenant, Team string
+	// Rules counts the rules, Backfilling those of them with separate progress: new, failing or
+	// deferred.
+	Rules, Backfilling int64
+	// Lag is as in [TenantProgress], of these rules.
+	Lag *time.Duration
+}
+
+// Teams returns the progress of the enabled rules by owner, furthest behind first.
+func (s *Partitions) Teams(ctx context.Context) ([]TeamProgress, error) {
+	rows, err := s.db.queries.TeamList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list teams: %w", err)
+	}
+	list := make([]TeamProgress, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		list[i] = TeamProgress{
+			Tenant: row.TenantID, Team: row.Team, Rules: row.Rules, Backfilling: row.Backfills,
+			Lag: lagOfRules(row.Checkpoint.Cursor, row.Slowest, row.NowNs),
+		}
+	}
+	slices.SortStableFunc(list, func(a, b TeamProgress) int { return cmp.Compare(behind(b.Lag), behind(a.Lag)) })
+	return list, nil
+}
+
+// lagOfRules returns how far rules are behind: as far as their partition, or as the one with the
+// earliest position of its own. It is nil if the partition has no cursor that can be read.
+func lagOfRules(stored *string, slowest string, nowNS int64) *time.Duration {
+	at, err := positionOf(stored)
+	if err != nil || at == nil {
+		return nil
+	}
+	lag := lagOf(*at, nowNS)
+	// If a position cannot be read, the rule's problem says so.
+	if at, err := cursor.Decode(slowest); err == nil {
+		lag = max(lag, lagOf(at, nowNS))
+	}
+	return &lag
 }
 
 // behind orders lags. An unknown one is the longest.

@@ -128,6 +128,51 @@ func TestTenantsAreListedFurthestBehindFirst(t *testing.T) {
 	}
 }
 
+// Of two teams of a tenant, one has a rule that is deferred. A rule without an owner is as far behind as its partition, and
+// those that are disabled or deleted do not count.
+func TestTeamsAreListedFurthestBehindFirst(t *testing.T) {
+	m := newMover(t, "acme", "other")
+	for _, tenant := range []string{"acme", "other"} {
+		if _, err := m.db.Partitions().Isolate(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UnixNano()
+	m.setProgress(m.of("acme"), now-10*int64(time.Minute), 0, 0)
+	m.setProgress(m.of("other"), now, 0, 0)
+	for i, r := range []struct{ owner, change string }{
+		{"orders", ""}, {"orders", ""}, {"billing", "position"}, {"gone", "enabled"}, {"gone", "deleted_at"},
+	} {
+		owned := definition(fmt.Sprintf("rule %d of %s", i, r.owner))
+		owned.Owner = r.owner
+		rule, err := m.db.Rules().Create(t.Context(), "acme", owned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.exec(`delete from rule_backfill where rule_id = $1`, rule.ID)
+		switch r.change {
+		case "position":
+			m.exec(`insert into rule_backfill (rule_id, position, failing) values ($1, $2, false)`, rule.ID, startOf(now-20*int64(time.Minute)).String())
+		case "enabled":
+			m.exec(`update rule set enabled = false where rule_id = $1`, rule.ID)
+		case "deleted_at":
+			m.exec(`update rule set deleted_at = now() where rule_id = $1`, rule.ID)
+		}
+	}
+	list, err := m.db.Partitions().Teams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range list {
+		got = append(got, fmt.Sprintf("%s %q %d %d %s", p.Tenant, p.Team, p.Rules, p.Backfilling, p.Lag.Round(time.Minute)))
+	}
+	want := []string{`acme "billing" 1 1 20m0s`, `acme "" 1 0 10m0s`, `acme "orders" 2 0 10m0s`, `other "" 1 0 0s`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m := newMover(t, "acme", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p")
 	former := m.of("acme")

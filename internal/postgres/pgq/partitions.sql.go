@@ -278,6 +278,76 @@ func (q *Queries) RulesMoved(ctx context.Context, arg RulesMovedParams) error {
 	return err
 }
 
+const teamList = `-- name: TeamList :many
+select r.tenant_id, coalesce(r.about ->> 'owner', '')::text as team, c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown,
+       count(*) as rules, count(b.rule_id) as backfills, coalesce(min(b.position), '')::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+from rule r
+join tenant_partition t using (tenant_id)
+join checkpoint c using (partition)
+left join rule_backfill b using (rule_id)
+where r.enabled and r.deleted_at is null
+group by r.tenant_id, team, c.partition
+order by r.tenant_id, team
+`
+
+type TeamListRow struct {
+	TenantID   string
+	Team       string
+	Checkpoint Checkpoint
+	Rules      int64
+	Backfills  int64
+	Slowest    string
+	NowNs      int64
+}
+
+// Returns the owners of the enabled rules of each tenant, with the progress of its partition and the
+// position of their rule that is furthest behind on its own. The owner is ” for rules without one.
+func (q *Queries) TeamList(ctx context.Context) ([]TeamListRow, error) {
+	rows, err := q.db.Query(ctx, teamList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TeamListRow{}
+	for rows.Next() {
+		var i TeamListRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Team,
+			&i.Checkpoint.Partition,
+			&i.Checkpoint.ShareIndex,
+			&i.Checkpoint.ShareOf,
+			&i.Checkpoint.Cursor,
+			&i.Checkpoint.BackfillFromNs,
+			&i.Checkpoint.BackfillCursorNs,
+			&i.Checkpoint.Revision,
+			&i.Checkpoint.RulesRevision,
+			&i.Checkpoint.Owner,
+			&i.Checkpoint.Token,
+			&i.Checkpoint.LeaseUntil,
+			&i.Checkpoint.ClockOffsetNs,
+			&i.Checkpoint.CommittedAt,
+			&i.Checkpoint.WatchedSinceNs,
+			&i.Checkpoint.WatchedUntilNs,
+			&i.Checkpoint.LateNs,
+			&i.Checkpoint.AbsenceJudgedNs,
+			&i.Checkpoint.WatchedShown,
+			&i.Rules,
+			&i.Backfills,
+			&i.Slowest,
+			&i.NowNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const tenantKnown = `-- name: TenantKnown :one
 select (exists (select from rule r where r.tenant_id = $1) or exists (select from tenant_partition t where t.tenant_id = $1))::boolean
 `

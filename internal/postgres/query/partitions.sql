@@ -21,6 +21,20 @@ left join rule_backfill b using (rule_id)
 group by t.tenant_id, c.partition
 order by t.tenant_id;
 
+-- name: TeamList :many
+-- Returns the owners of the enabled rules of each tenant, with the progress of its partition and the
+-- position of their rule that is furthest behind on its own. The owner is '' for rules without one.
+select r.tenant_id, coalesce(r.about ->> 'owner', '')::text as team, sqlc.embed(c),
+       count(*) as rules, count(b.rule_id) as backfills, coalesce(min(b.position), '')::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+from rule r
+join tenant_partition t using (tenant_id)
+join checkpoint c using (partition)
+left join rule_backfill b using (rule_id)
+where r.enabled and r.deleted_at is null
+group by r.tenant_id, team, c.partition
+order by r.tenant_id, team;
+
 -- name: PartitionsHold :exec
 -- Keeps others from changing rules, and from assigning and moving tenants.
 select pg_advisory_xact_lock(hashtext('tocsin partitions'), 0);
