@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -249,7 +250,8 @@ func (d *examination) clickhouse(ctx context.Context) {
 // clickhouseFailed adds an error of ClickHouse as a finding. The remedy is another one if the answer
 // did not come in time.
 func (d *examination) clickhouseFailed(about string, err error, remedy string) {
-	if errors.Is(err, context.DeadlineExceeded) {
+	// A connection over the native protocol has a deadline of its own.
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		remedy = "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"
 	}
 	d.failed(about, err, remedy)

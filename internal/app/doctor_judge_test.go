@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		"ClickHouse is slow": {func(d *examination) {
 			d.clickhouseFailed("clickhouse", fmt.Errorf("ask: %w", context.DeadlineExceeded), "check the URL")
 		}, clickhouse.Broken, "ask: context deadline exceeded", "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"},
+		"ClickHouse does not even greet": {func(d *examination) {
+			d.clickhouseFailed("clickhouse", fmt.Errorf("handshake: %w", &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}), "check the URL")
+		}, clickhouse.Broken, "handshake: read tcp: i/o timeout", "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"},
 		"ClickHouse is away":    {func(d *examination) { d.clickhouseFailed("clickhouse", errors.New("refused"), "check the URL") }, clickhouse.Broken, "refused", "check the URL"},
 		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},
 		"equal clocks":          {clock(0, 0), clickhouse.OK, "offset from Postgres's clock: ClickHouse none, this machine none", ""},
