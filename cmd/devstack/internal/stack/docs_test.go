@@ -189,7 +189,7 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	commands := strings.NewReplacer(
 		"http://127.0.0.1:8080", address,
 		// Readers use a second shell for it. It ends with this one.
-		"\ntocsin serve\n", "\ntocsin serve >serve.log 2>&1 &\ntrap 'kill $!; cat serve.log' EXIT\nuntil curl -sf "+address+"/readyz; do sleep 0.1; done\n",
+		"\ntocsin serve   # with the throw-away databases: tocsin serve > serve.log 2>&1 &\n", "\ntocsin serve >serve.log 2>&1 &\ntrap 'kill $!; cat serve.log' EXIT\nuntil curl -sf "+address+"/readyz; do sleep 0.1; done\n",
 		"curl -s $BASE/alerts | jq", "until curl -s $BASE/alerts | grep -q declined; do sleep 0.1; done\ncurl -s $BASE/alerts | jq",
 	).Replace(commandsOf(t, page))
 	script := filepath.Join(t.TempDir(), "tutorial.sh")
