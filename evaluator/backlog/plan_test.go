@@ -87,10 +87,10 @@ func TestPlan(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := New(900*secondNS, hourNS, nil)
 			for _, s := range c.a {
-				b.left[s*secondNS] = unjudged{server: "a"}
+				b.left[s*secondNS] = bucket{server: "a"}
 			}
 			for _, s := range c.b {
-				b.left[s*secondNS] = unjudged{server: "b"}
+				b.left[s*secondNS] = bucket{server: "b"}
 			}
 			if got := b.Older(800 * secondNS); !slices.Equal(got, c.older) {
 				t.Errorf("older ranges are\n%v, want\n%v", got, c.older)
