@@ -757,7 +757,8 @@ func TestGroupsThatCannotBeLearnedAgain(t *testing.T) {
 	w.every(5, "orders", -600, 4000, nil)
 	w.unlearnable = true
 	w.pass(0)
-	if outcome := w.pass(10); len(outcome.Evaluated) != 0 || outcome.Failed[rule.ID] == nil {
+	w.pass(10)
+	if outcome := w.pass(20); len(outcome.Evaluated) != 0 || outcome.Failed[rule.ID] == nil {
 		t.Errorf("at first: %+v", outcome)
 	}
 	w.unlearnable = false

@@ -214,7 +214,11 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 // TestWhatCannotBeCountedFails has a rule whose query fails, and a source that is unavailable.
 func TestWhatCannotBeCountedFails(t *testing.T) {
 	s := &source{poison: "001"}
-	got, outcome := evaluate(t, newEvaluator(s), request(some(3)))
+	engine := newEvaluator(s)
+	if _, outcome := evaluate(t, engine, request(some(3))); len(outcome.Failed) > 0 {
+		t.Errorf("failed at once: %v", outcome.Failed)
+	}
+	got, outcome := evaluate(t, engine, request(some(3)))
 	if diff := cmp.Diff([]string{"000", "002"}, got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 2 {
 		t.Errorf("%v, %d changes\n%s", outcome.SourceErr, len(outcome.Changes), diff)
 	}

@@ -20,7 +20,7 @@
 // # Failures
 //
 // A query that fails is repeated for each half of its rules, and so on, so that only the rules at
-// fault fail. Before that, a query that reads nothing shows whether the source answers at all: if
+// fault fail, if the next pass does not count them either. Before that, a query that reads nothing shows whether the source answers at all: if
 // not, no rule is at fault.
 //
 // If the time is up before the rule at fault is found, the rules of that query are asked one by one
@@ -211,7 +211,7 @@ func sortByReading(windows []*Window) {
 type query = func(context.Context, []*Window) (then func(context.Context), err error)
 
 // ask asks about some windows in one query, unless the time is over. If the query fails, each half
-// is asked about separately, and so on. A window that fails alone has failed.
+// is asked about separately, and so on. A window that fails alone in two passes has failed.
 func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Context) bool, query query) {
 	if len(windows) == 0 || over(ctx) {
 		return
@@ -232,10 +232,14 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 			p.remember(w.key())
 		}
 	case len(windows) == 1:
+		again := !p.slowUntil(windows[0].key()).IsZero()
 		p.remember(windows[0].key())
-		if windows[0].Learns {
+		switch {
+		case !again:
+			// It may pass: the next pass asks again before anybody is notified.
+		case windows[0].Learns:
 			p.Unlearned[windows[0].ID] = err
-		} else {
+		default:
 			p.Failed[windows[0].ID] = err
 		}
 	default:

@@ -150,14 +150,14 @@ func TestLearningIsSlowByItself(t *testing.T) {
 	r := request(some(2))
 	named := compiled(new(*r.Rules[0].Rule))
 	named.Scope = rules.Scope{Applications: []string{"learner"}}
-	for range 2 {
+	for pass := range 3 {
 		counted := 0
 		p := c.Pass(&r, func(_ context.Context, windows []*counting.Window) { counted += len(windows) })
 		windows := []counting.Window{counting.WindowOf(r.Rules[0], nil, watermark), counting.WindowOf(r.Rules[1], nil, watermark), counting.WindowOf(named, nil, watermark)}
 		windows[1].Number, windows[2].Learns = 1, true
 		s.counts = nil
 		p.Count(t.Context(), []*counting.Window{&windows[0], &windows[1], &windows[2]})
-		if counted != 2 || len(p.Failed) > 0 || !errors.Is(p.Unlearned[named.ID], errPoison) {
+		if counted != 2 || len(p.Failed) > 0 || errors.Is(p.Unlearned[named.ID], errPoison) != (pass > 0) {
 			t.Errorf("%d counted, failed %v, unlearned %v", counted, p.Failed, p.Unlearned)
 		}
 		if diff := cmp.Diff([][]string{{"000", "001"}, {"learner"}}, s.counts); diff != "" {
