@@ -70,7 +70,7 @@ type breaking struct {
 
 func (b *breaking) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	if b.after > 0 && q.FromNS[0] != q.ToNS {
-		time.Sleep(b.after)
+		time.Sleep(b.after) //nolint:forbidigo // Virtual time of a synctest bubble.
 		b.down = true
 	}
 	return b.source.Tally(ctx, q)
@@ -78,7 +78,7 @@ func (b *breaking) Tally(ctx context.Context, q counting.TallyQuery) (counting.T
 
 func (b *breaking) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
 	if b.after > 0 {
-		time.Sleep(b.after)
+		time.Sleep(b.after) //nolint:forbidigo // Virtual time of a synctest bubble.
 		b.down = true
 	}
 	return b.source.CountWindows(ctx, w)
@@ -119,7 +119,7 @@ func (s *sluggish) CountWindows(ctx context.Context, w []counting.Query) (counti
 			return counting.Counted{}, ctx.Err()
 		}
 		if w[i].Scope.Applications[0] == s.slow {
-			time.Sleep(s.takes)
+			time.Sleep(s.takes) //nolint:forbidigo // Virtual time of a synctest bubble.
 		}
 	}
 	return (&source{groups: []counting.Group{}}).CountWindows(ctx, w)
