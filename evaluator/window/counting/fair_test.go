@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,13 +66,17 @@ func TestUndecidedRulesDoNotWaitForTallies(t *testing.T) {
 // breaking is a source that breaks in the middle of a query, after a while.
 type breaking struct {
 	*source
-	after time.Duration
+	after  time.Duration
+	broken atomic.Bool // several are asked at once
 }
 
 func (b *breaking) Tally(ctx context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	if b.after > 0 && q.FromNS[0] != q.ToNS {
 		time.Sleep(b.after) //nolint:forbidigo // Virtual time of a synctest bubble.
-		b.down = true
+		return counting.Tallies{}, b.breaks()
+	}
+	if b.broken.Load() {
+		return counting.Tallies{}, errDown
 	}
 	return b.source.Tally(ctx, q)
 }
@@ -79,9 +84,15 @@ func (b *breaking) Tally(ctx context.Context, q counting.TallyQuery) (counting.T
 func (b *breaking) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
 	if b.after > 0 {
 		time.Sleep(b.after) //nolint:forbidigo // Virtual time of a synctest bubble.
-		b.down = true
+		return counting.Counted{}, b.breaks()
 	}
 	return b.source.CountWindows(ctx, w)
+}
+
+// breaks breaks the source.
+func (b *breaking) breaks() error {
+	b.broken.Store(true)
+	return errDown
 }
 
 // TestOutageMakesNoRuleSlow has a source that breaks when the time of the pass is up. Later it works, and all rules are
@@ -96,7 +107,8 @@ func TestOutageMakesNoRuleSlow(t *testing.T) {
 			if got := count(t.Context(), c, r); !errors.Is(got.SourceErr, errDown) || len(got.Failed) > 0 {
 				t.Errorf("%s: %v, %v", name, got.SourceErr, got.Failed)
 			}
-			s.after, s.down = 0, false
+			s.after = 0
+			s.broken.Store(false)
 			s.tallies, s.counts = nil, nil
 			got := count(t.Context(), c, request(list))
 			if len(got.names) != len(list) || len(s.counts)+len(s.tallies) > 4 {
