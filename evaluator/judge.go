@@ -109,7 +109,7 @@ func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("evaluating the exchange %q panicked, which is a bug in Tocsin; please report it: %v", e.ExecutionID, panicked)
-			p.Logger.Error("a rule panicked on an exchange", slog.Any("error", err), slog.String("stack", string(debug.Stack())))
+			p.Logger.Error("a rule panicked on an exchange, which is a bug in Tocsin; please report it", slog.Any("error", err), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	do()

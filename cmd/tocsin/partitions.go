@@ -57,7 +57,7 @@ func (p *partitionsList) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if _, err := fmt.Fprintln(table, "PARTITION\tSHARE\tTENANTS\tRULES\tCURSOR\tLAG\tBACKFILL FROM\tOWNER"); err != nil {
+		if _, err := fmt.Fprintln(table, "PARTITION\tSHARE\tTENANTS\tRULES\tCURSOR\tLAG\tBACKFILL FROM\tREPLICA"); err != nil {
 			return err
 		}
 		for i := range list {
@@ -98,7 +98,7 @@ func (p *partitionsTenants) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if _, err := fmt.Fprintln(table, "TENANT\tPARTITION\tRULES\tBACKFILLING\tLAG\tOWNER"); err != nil {
+		if _, err := fmt.Fprintln(table, "TENANT\tPARTITION\tRULES\tBACKFILLING\tLAG\tREPLICA"); err != nil {
 			return err
 		}
 		for _, t := range list {

@@ -173,3 +173,8 @@ test('a plan has the window rules and the open alerts in its sums', () => {
   same([open.gigabytes - without.gigabytes], [1.5 * 60], 'open alerts') // 3 kB, and 1.5 kB for each of two messages
   same([plan({ ...needs, alertDays: 45, contentDays: 15 }).gigabytes], [without.gigabytes / 2], 'retention')
 })
+
+test('ten times the history costs a pass what B8 measured', () => {
+  const factor = measured('B8', 'time(10,000,000 exchanges) over time(1,000,000)').toFixed(1)
+  assert.equal(rowOf('ten times the history')[0], `× ${factor} per pass`)
+})

@@ -19,6 +19,7 @@ import (
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/windowtest"
 	"tocsin/rules"
 )
 
@@ -194,7 +195,7 @@ func (w *world) restart() {
 
 // absence returns a rule that expects exchanges of each route within a window of a minute.
 func absence(expected ...string) evaluator.WindowRule {
-	return compiled(&rules.Rule{
+	return windowtest.Compiled(&rules.Rule{
 		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
 		Definition: rules.Definition{
 			Name: "absent", FireMode: rules.AbsentInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 10, GroupBy: rules.GroupByRoute,
@@ -677,7 +678,7 @@ func TestCalendarOfAbsence(t *testing.T) {
 		TimeZone: "UTC", Weekdays: []rules.Weekday{rules.Weekdays()[began.Weekday()]},
 		From: began.Add(10 * time.Minute).Format("15:04"), To: began.Add(20 * time.Minute).Format("15:04"),
 	}
-	rule = compiled(rule.Rule)
+	rule = windowtest.Compiled(rule.Rule)
 	opens := int(began.Add(10*time.Minute).Truncate(time.Minute).Sub(began) / time.Second)
 	w := newWorld(t, rule)
 	w.now = -10
@@ -715,7 +716,7 @@ func TestPendingAbsenceEndsWithTheHours(t *testing.T) {
 		From: "00:00", To: began.Add(5 * time.Minute).Format("15:04"),
 	}
 	rule.ForDurationSeconds = 600
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.now = -10
 	w.until(900)
 	if len(w.told) != 2 || !strings.Contains(w.told[0], "wait orders 0") || !strings.Contains(w.told[1], "drop orders 0") {
@@ -727,7 +728,7 @@ func TestPendingAbsenceEndsWithTheHours(t *testing.T) {
 func TestLearnedRoutes(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	const day = 86_400
 	w.every(5, "orders", -600, 8000, nil)
 	w.add("yesterday", -day, nil)
@@ -753,7 +754,7 @@ func TestLearnedRoutes(t *testing.T) {
 func TestGroupsThatCannotBeLearnedAgain(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.every(5, "orders", -600, 4000, nil)
 	w.unlearnable = true
 	w.pass(0)
@@ -788,17 +789,17 @@ func TestGroupsThatCannotBeLearnedAgain(t *testing.T) {
 func TestEditOfANoteKeepsWhatWasLearned(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.every(5, "orders", -600, 300, nil)
 	w.until(200)
 	edited := new(*rule.Rule)
 	edited.Version, edited.Note = 2, "see the runbook"
-	w.list, w.unlearnable = []evaluator.WindowRule{compiled(edited)}, true
+	w.list, w.unlearnable = []evaluator.WindowRule{windowtest.Compiled(edited)}, true
 	w.until(400)
 	w.want("370 raise orders 0")
 	longer := new(*edited)
 	longer.Version, longer.LearnDays = 3, 3
-	w.list = []evaluator.WindowRule{compiled(longer)}
+	w.list = []evaluator.WindowRule{windowtest.Compiled(longer)}
 	if outcome := w.pass(410); len(outcome.Evaluated) != 0 {
 		t.Error("evaluated with what was learned from fewer days")
 	}
@@ -809,7 +810,7 @@ func TestEditOfANoteKeepsWhatWasLearned(t *testing.T) {
 func TestEmptyServerTeachesNothing(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.every(5, "orders", -600, 8000, nil)
 	w.every(5, "gone", -600, 300, nil)
 	w.learnsFrom = "empty"
@@ -840,7 +841,7 @@ func TestForgottenGroupStaysAbsent(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 1
 	const day = 86_400
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.every(5, "orders", -600, 10_000, nil)
 	for i, route := range []string{"back", "resolved", "resolved", "forgotten", "forgotten", "forgotten"} {
 		w.add(route, 3000-day+i, nil)
@@ -869,7 +870,7 @@ func TestWindowAsLongAsTheDaysThatAreLearned(t *testing.T) {
 	rule := absence()
 	const day = 86_400
 	rule.LearnDays, rule.WindowSeconds, rule.ArmedSinceNS = 1, day, origin-3*day*second
-	w := newWorld(t, compiled(rule.Rule))
+	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.add("orders", 50-day, nil)
 	w.add("long ago", -2*day, nil)
 	w.watch = evaluator.Watch{UntilNS: origin + 70*second, SinceNS: origin - 2*day*second}
@@ -887,7 +888,7 @@ func TestNoValueIsNotLearned(t *testing.T) {
 	} {
 		rule := absence()
 		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
-		w := newWorld(t, compiled(rule.Rule))
+		w := newWorld(t, windowtest.Compiled(rule.Rule))
 		w.every(5, "8", -600, 1000, nil)
 		w.add("7", -86_400, nil)
 		w.add("", -86_400, nil)
@@ -906,7 +907,7 @@ func TestValuesWithoutEndAreNotLearned(t *testing.T) {
 	} {
 		rule := absence()
 		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
-		w := newWorld(t, compiled(rule.Rule))
+		w := newWorld(t, windowtest.Compiled(rule.Rule))
 		for i := range 1001 {
 			w.add(fmt.Sprint("id-", i), -86_400, nil)
 		}
@@ -941,7 +942,7 @@ func TestManyAbsences(t *testing.T) {
 		rule := absence("orders", "gone")
 		rule.ID, rule.TenantID, rule.Name = uuid.UUID{14: byte(i >> 8), 15: byte(i)}, fmt.Sprintf("tenant-%03d", i%500), fmt.Sprint(i)
 		rule.WindowSeconds = []int{60, 300}[i%2]
-		list = append(list, compiled(rule.Rule))
+		list = append(list, windowtest.Compiled(rule.Rule))
 	}
 	w := newWorld(t, list...)
 	w.every(5, "orders", -600, 1000, nil)
@@ -984,7 +985,7 @@ func TestWatchThatFails(t *testing.T) {
 	absent, counts := absence("orders"), absence("orders")
 	counts.Rule = new(*counts.Rule)
 	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
-	w := newWorld(t, absent, compiled(counts.Rule))
+	w := newWorld(t, absent, windowtest.Compiled(counts.Rule))
 	w.unwatched = true
 	outcome := w.pass(0)
 	if outcome.SourceErr != nil || !slices.Equal(outcome.Evaluated, []uuid.UUID{counts.ID}) || outcome.Failed[absent.ID] == nil || len(outcome.Failed) != 1 {
@@ -1005,7 +1006,7 @@ func TestWatchThatTakesAllTheTime(t *testing.T) {
 	absent, counts := absence("orders"), absence("orders")
 	counts.Rule = new(*counts.Rule)
 	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
-	w := newWorld(t, compiled(counts.Rule), absent)
+	w := newWorld(t, windowtest.Compiled(counts.Rule), absent)
 	outcome := w.engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: w.tenants}, Rules: w.list, WatermarkNS: origin, Now: time.Unix(0, origin), Watches: true,
 		Over: func() bool { return len(w.queries) > 0 },

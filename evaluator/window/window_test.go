@@ -20,13 +20,14 @@ import (
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/windowtest"
 	"tocsin/notify"
 	"tocsin/rules"
 )
 
 const (
-	second    = int64(1e9)
-	watermark = 1_795_244_520 * second
+	second    = windowtest.Second
+	watermark = windowtest.Watermark
 )
 
 // failure is an error of the source.
@@ -114,53 +115,8 @@ func (s *source) CountTexts(r *rules.Rule, c *alerts.Count, e *rules.Exchange) (
 	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
 }
 
-// ruleOf returns the n-th rule of a tenant; it filters by message.
-func ruleOf(n int, tenant string) evaluator.WindowRule {
-	name := fmt.Sprintf("%03d", n)
-	return compiled(&rules.Rule{
-		ID: uuid.UUID{14: byte(n >> 8), 15: byte(n)}, TenantID: tenant, Version: 1,
-		Definition: rules.Definition{
-			Name: name, FireMode: rules.CountInWindow, Threshold: 5, WindowSeconds: 60, IntervalSeconds: 1, WebhookIDs: []uuid.UUID{{1}},
-			Scope: rules.Scope{Applications: []string{name}}, Filter: rules.Filter{ErrorMessageContains: "x"},
-		},
-	})
-}
-
-func compiled(rule *rules.Rule) evaluator.WindowRule {
-	judge, err := rules.NewJudge(rule)
-	if err != nil {
-		panic(err)
-	}
-	return evaluator.WindowRule{Rule: rule, Judge: judge}
-}
-
-// some returns n rules of one tenant.
-func some(n int) []evaluator.WindowRule {
-	list := make([]evaluator.WindowRule, n)
-	for i := range list {
-		list[i] = ruleOf(i, "default")
-	}
-	return list
-}
-
-// plain makes rules filter by names only.
-func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
-	for i := range list {
-		list[i].Filter = rules.Filter{}
-		list[i] = compiled(list[i].Rule)
-	}
-	return list
-}
-
 func newEvaluator(s *source) *window.Evaluator {
 	return window.New(window.Options{Source: s, Texts: s, Logger: slog.New(slog.DiscardHandler)})
-}
-
-func request(list []evaluator.WindowRule) evaluator.WindowRequest {
-	return evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: watermark, Now: time.Unix(0, watermark),
-		Over: func() bool { return false },
-	}
 }
 
 // evaluate returns the names of the rules that were evaluated, and what became of them.
@@ -179,28 +135,17 @@ func names(ids []uuid.UUID) []string {
 	return list
 }
 
-// upTo returns the names of n rules without the one left out.
-func upTo(n int, without string) []string {
-	list := []string{}
-	for i := range n {
-		if name := fmt.Sprintf("%03d", i); name != without {
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
 // TestPercentileIsReadWhenAnAlertChanges checks that the tally only shows that a bound is reached;
 // the percentile itself is read by the query for the condition.
 func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
-	list := some(8)
+	list := windowtest.Some(8)
 	for i := range list {
 		list[i].Scope.Applications = []string{"000"}
 		list[i].FireMode, list[i].Threshold, list[i].Percentile, list[i].MinVolume = rules.DurationInWindow, 0, 95, 5
 		list[i].DurationMS = int64(1 + i)
 	}
 	s := &source{lasted: 3e6, groups: []counting.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
-	_, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request(windowtest.Plain(list)))
 	if s.tallies != 1 || len(s.counts) != 1 || len(s.counts[0]) != 3 || len(outcome.Changes) != 3 || len(outcome.Evaluated) != 8 {
 		t.Fatalf("%d tallies, counts of %v, %d alerts", s.tallies, s.counts, len(outcome.Changes))
 	}
@@ -215,18 +160,18 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 func TestWhatCannotBeCountedFails(t *testing.T) {
 	s := &source{poison: "001"}
 	engine := newEvaluator(s)
-	if _, outcome := evaluate(t, engine, request(some(3))); len(outcome.Failed) > 0 {
+	if _, outcome := evaluate(t, engine, windowtest.Request(windowtest.Some(3))); len(outcome.Failed) > 0 {
 		t.Errorf("failed at once: %v", outcome.Failed)
 	}
-	got, outcome := evaluate(t, engine, request(some(3)))
+	got, outcome := evaluate(t, engine, windowtest.Request(windowtest.Some(3)))
 	if diff := cmp.Diff([]string{"000", "002"}, got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 2 {
 		t.Errorf("%v, %d changes\n%s", outcome.SourceErr, len(outcome.Changes), diff)
 	}
-	if len(outcome.Failed) != 1 || !errors.Is(outcome.Failed[ruleOf(1, "").ID], errPoison) {
+	if len(outcome.Failed) != 1 || !errors.Is(outcome.Failed[windowtest.RuleOf(1, "").ID], errPoison) {
 		t.Errorf("failed %v", outcome.Failed)
 	}
 	s.down = true
-	if got, outcome = evaluate(t, newEvaluator(s), request(some(3))); !errors.Is(outcome.SourceErr, errDown) || len(got)+len(outcome.Failed) > 0 {
+	if got, outcome = evaluate(t, newEvaluator(s), windowtest.Request(windowtest.Some(3))); !errors.Is(outcome.SourceErr, errDown) || len(got)+len(outcome.Failed) > 0 {
 		t.Errorf("%v, %v, %v", outcome.SourceErr, got, outcome.Failed)
 	}
 }
@@ -236,11 +181,11 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 	s := &source{panics: "042"}
 	e := newEvaluator(s)
 	for range 2 {
-		got, outcome := evaluate(t, e, request(some(120)))
-		if diff := cmp.Diff(upTo(120, "042"), got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 119 {
+		got, outcome := evaluate(t, e, windowtest.Request(windowtest.Some(120)))
+		if diff := cmp.Diff(windowtest.UpTo(120, "042"), got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 119 {
 			t.Errorf("%v, %d changes\n%s", outcome.SourceErr, len(outcome.Changes), diff)
 		}
-		if why := outcome.Failed[ruleOf(42, "").ID]; len(outcome.Failed) != 1 || !strings.Contains(fmt.Sprint(why), "panicked") {
+		if why := outcome.Failed[windowtest.RuleOf(42, "").ID]; len(outcome.Failed) != 1 || !strings.Contains(fmt.Sprint(why), "panicked") {
 			t.Errorf("failed %v", outcome.Failed)
 		}
 	}
@@ -248,10 +193,10 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 
 // TestWhatWasCountedIsConcluded has a count that takes all the available time.
 func TestWhatWasCountedIsConcluded(t *testing.T) {
-	for name, list := range map[string][]evaluator.WindowRule{"by conditions": some(3), "by a tally": plain(some(10))} {
+	for name, list := range map[string][]evaluator.WindowRule{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
 		t.Run(name, func(t *testing.T) {
 			s := &source{}
-			r := request(list)
+			r := windowtest.Request(list)
 			r.Over = func() bool { return len(s.counts)+s.tallies > 0 }
 			got, outcome := evaluate(t, newEvaluator(s), r)
 			if len(got) != len(list) || len(outcome.Changes) == 0 || outcome.Changes[0].Instance.Exchange.ExecutionID == "" {
@@ -264,7 +209,7 @@ func TestWhatWasCountedIsConcluded(t *testing.T) {
 // steps evaluates one rule and returns its steps as text.
 func steps(t *testing.T, s *source, rule evaluator.WindowRule, open ...evaluator.OpenAlert) []string {
 	t.Helper()
-	r := request([]evaluator.WindowRule{rule})
+	r := windowtest.Request([]evaluator.WindowRule{rule})
 	for i := range open {
 		open[i].RuleID = rule.ID
 	}
@@ -295,7 +240,7 @@ func openAlert(group string, state alerts.State) evaluator.OpenAlert {
 }
 
 func TestStepsOfGroups(t *testing.T) {
-	rule := ruleOf(0, "default")
+	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve = rules.GroupByRoute, true
 	s := &source{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
@@ -309,7 +254,7 @@ func TestStepsOfGroups(t *testing.T) {
 // TestRoutedAlertsKeepTheirRoute switches a rule to the routing policy: new alerts are routed by
 // group, and alerts that already fired keep their destination.
 func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
-	rule := ruleOf(0, "default")
+	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve, rule.ReNotifyMinutes, rule.UseRoutingPolicy, rule.WebhookIDs = rules.GroupByRoute, true, 1, true, nil
 	to := func(ids ...byte) (list []uuid.UUID) {
 		for _, id := range ids {
@@ -330,7 +275,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
 	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
 	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
-	r := request([]evaluator.WindowRule{rule})
+	r := windowtest.Request([]evaluator.WindowRule{rule})
 	r.Open = []evaluator.OpenAlert{waits, routed, unrouted, gone}
 	for i := range r.Open {
 		r.Open[i].RuleID = rule.ID
@@ -361,14 +306,14 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 
 // TestServerThatLagsResolvesNothing queries a server that does not show yet what an alert is about.
 func TestServerThatLagsResolvesNothing(t *testing.T) {
-	rule := ruleOf(0, "t")
+	rule := windowtest.RuleOf(0, "t")
 	alert := openAlert("", alerts.Firing)
 	alert.NewestEndedNS, alert.NewestStartNS = watermark-10*second, watermark-11*second
-	slower := compiled(new(*rule.Rule))
+	slower := windowtest.Compiled(new(*rule.Rule))
 	slower.FireMode, slower.Threshold, slower.Percentile, slower.DurationMS, slower.MinVolume = rules.DurationInWindow, 0, 50, 900, 1
 	slow := alert
 	slow.LeastNS = 900e6
-	annotated, raised, armed := compiled(new(*rule.Rule)), compiled(new(*rule.Rule)), compiled(new(*rule.Rule))
+	annotated, raised, armed := windowtest.Compiled(new(*rule.Rule)), windowtest.Compiled(new(*rule.Rule)), windowtest.Compiled(new(*rule.Rule))
 	annotated.Version, annotated.Note = 2, "see the runbook"
 	raised.Version, raised.Threshold = 2, 50
 	armed.Version, armed.ArmedSinceNS = 2, watermark-9*second
@@ -427,19 +372,19 @@ func TestEditKeepsWhatFires(t *testing.T) {
 		"a window ago":       {time.Minute, []string{"clear  0"}},
 	} {
 		for filter, plainly := range map[string]bool{"conditions": false, "tallies": true} {
-			rule := ruleOf(0, "default")
+			rule := windowtest.RuleOf(0, "default")
 			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
 			s := &source{groups: []counting.Group{}}
 			list := []evaluator.WindowRule{rule}
 			if plainly {
 				// Seven others of which the tally counts none: none of them queries for failures.
 				for i := 1; i < 8; i++ {
-					list = append(list, ruleOf(i, "default"))
+					list = append(list, windowtest.RuleOf(i, "default"))
 				}
 				list[0].Scope.Applications = []string{"elsewhere"}
-				plain(list)
+				windowtest.Plain(list)
 			}
-			r := request(list)
+			r := windowtest.Request(list)
 			r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
@@ -456,7 +401,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 
 // TestIDsAreDerived evaluates the same twice.
 func TestIDsAreDerived(t *testing.T) {
-	r := request(some(1))
+	r := windowtest.Request(windowtest.Some(1))
 	_, first := evaluate(t, newEvaluator(&source{}), r)
 	_, again := evaluate(t, newEvaluator(&source{}), r)
 	if diff := cmp.Diff(first.Changes, again.Changes); diff != "" {
@@ -466,9 +411,9 @@ func TestIDsAreDerived(t *testing.T) {
 	if n := first.Changes[0].Notifications[0]; n.ID != notify.ID(alert, uuid.UUID{1}, notify.ReasonFired, 0) {
 		t.Errorf("%+v", n)
 	}
-	reminding := ruleOf(0, "default")
+	reminding := windowtest.RuleOf(0, "default")
 	reminding.ReNotifyMinutes = 1
-	r = request([]evaluator.WindowRule{reminding})
+	r = windowtest.Request([]evaluator.WindowRule{reminding})
 	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
 	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
 	_, reminded := evaluate(t, newEvaluator(&source{}), r)
@@ -480,7 +425,7 @@ func TestIDsAreDerived(t *testing.T) {
 // TestMoreGroupsThanAlerts has more groups that reach the threshold than may have alerts. An alert
 // that ends makes room for another one, and one that stays open does not.
 func TestMoreGroupsThanAlerts(t *testing.T) {
-	rule := ruleOf(0, "default")
+	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy, rule.ArmedSinceNS = rules.GroupByRoute, watermark-30*second
 	s := &source{}
 	for i := range 1001 {
@@ -504,7 +449,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 			if c.below {
 				s.groups[1000].Observed = 4
 			}
-			r := request([]evaluator.WindowRule{rule})
+			r := windowtest.Request([]evaluator.WindowRule{rule})
 			r.Open = c.open
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
@@ -517,7 +462,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 
 // TestServerThatLagsResolvesNothingAmongManyGroups has a thousand other groups.
 func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
-	rule := ruleOf(0, "default")
+	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy = rules.GroupByRoute
 	s := &source{groups: []counting.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
 	for i := range 1001 {

@@ -47,7 +47,7 @@ func layers() []layer {
 		},
 		{packages: []string{"internal/bustest"}, may: vocabulary("notify/...")},
 		{packages: []string{"internal/mailtest", "internal/natstest", "internal/redistest"}},
-		{packages: []string{"evaluator/..."}, may: vocabulary("notify", "evaluator/...")},
+		{packages: []string{"evaluator/...", "internal/windowtest"}, may: vocabulary("notify", "evaluator/...", "internal/windowtest")},
 		{
 			packages: []string{"internal/lease"},
 			may:      vocabulary("notify", "evaluator", "internal/postgres/...", "internal/pgtest"),

@@ -197,7 +197,8 @@ func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) 
 		var raise healthAlerts
 		for _, tenant := range tenants {
 			raise.add(tenant, "Exchanges cannot be read",
-				"No rule is evaluated until they can be read again. The exchanges of that time are evaluated then. "+problem)
+				"No rule is evaluated until they can be read again. Single exchanges of that time are evaluated then; window rules may raise nothing for it. "+
+					"Run tocsin doctor for the remedy. "+problem)
 		}
 		notified, err := raise.write(ctx, q, sourceSubject, notify.ReasonSourceFailing)
 		notifications = total(notified)

@@ -207,7 +207,7 @@ type outage struct {
 func (o *outage) failed(ctx context.Context, err error) {
 	o.Observer.WakeUp(Failed)
 	if !o.lasts {
-		o.Logger.WarnContext(ctx, "the wake-up bus does not work; due messages and rules are found by polling: run tocsin doctor for the remedy",
+		o.Logger.WarnContext(ctx, "the wake-up bus does not work; due messages are found by polling: run tocsin doctor for the remedy",
 			slog.String("doing", o.doing), slog.Any("error", err))
 	}
 	o.lasts = true

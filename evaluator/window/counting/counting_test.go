@@ -17,12 +17,13 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/windowtest"
 	"tocsin/rules"
 )
 
 const (
-	second    = int64(1e9)
-	watermark = 1_795_244_520 * second
+	second    = windowtest.Second
+	watermark = windowtest.Watermark
 )
 
 // failure is an error of the source.
@@ -135,62 +136,6 @@ func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 	return newest, nil
 }
 
-// ruleOf returns the n-th rule of a tenant; it filters by message.
-func ruleOf(n int, tenant string) evaluator.WindowRule {
-	name := fmt.Sprintf("%03d", n)
-	return compiled(&rules.Rule{
-		ID: uuid.UUID{14: byte(n >> 8), 15: byte(n)}, TenantID: tenant, Version: 1,
-		Definition: rules.Definition{
-			Name: name, FireMode: rules.CountInWindow, Threshold: 5, WindowSeconds: 60, IntervalSeconds: 1, WebhookIDs: []uuid.UUID{{1}},
-			Scope: rules.Scope{Applications: []string{name}}, Filter: rules.Filter{ErrorMessageContains: "x"},
-		},
-	})
-}
-
-func compiled(rule *rules.Rule) evaluator.WindowRule {
-	judge, err := rules.NewJudge(rule)
-	if err != nil {
-		panic(err)
-	}
-	return evaluator.WindowRule{Rule: rule, Judge: judge}
-}
-
-// some returns n rules of one tenant.
-func some(n int) []evaluator.WindowRule {
-	list := make([]evaluator.WindowRule, n)
-	for i := range list {
-		list[i] = ruleOf(i, "default")
-	}
-	return list
-}
-
-// plain makes rules filter by names only.
-func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
-	for i := range list {
-		list[i].Filter = rules.Filter{}
-		list[i] = compiled(list[i].Rule)
-	}
-	return list
-}
-
-func request(list []evaluator.WindowRule) evaluator.WindowRequest {
-	return evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: watermark, Now: time.Unix(0, watermark),
-		Over: func() bool { return false },
-	}
-}
-
-// upTo returns the names of n rules without the one left out.
-func upTo(n int, without string) []string {
-	list := []string{}
-	for i := range n {
-		if name := fmt.Sprintf("%03d", i); name != without {
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
 func newCounter(s counting.Source) *counting.Counter {
 	return counting.New(s, slog.New(slog.DiscardHandler))
 }
@@ -235,11 +180,11 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 	s := &source{poison: "042"}
 	c := newCounter(s)
 	for pass := range 3 {
-		got := count(t.Context(), c, request(some(120)))
-		if diff := cmp.Diff(upTo(120, "042"), got.names); diff != "" || got.SourceErr != nil {
+		got := count(t.Context(), c, windowtest.Request(windowtest.Some(120)))
+		if diff := cmp.Diff(windowtest.UpTo(120, "042"), got.names); diff != "" || got.SourceErr != nil {
 			t.Errorf("%v\n%s", got.SourceErr, diff)
 		}
-		switch why := got.Failed[ruleOf(42, "").ID]; {
+		switch why := got.Failed[windowtest.RuleOf(42, "").ID]; {
 		case pass == 0 && len(got.Failed) > 0:
 			t.Errorf("failed at once: %v", got.Failed)
 		case pass > 0 && (len(got.Failed) != 1 || !errors.Is(why, errPoison)):
@@ -251,14 +196,14 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 // TestSourceThatIsDownFailsNoRule makes the source unavailable before and during a pass.
 func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 	s := &source{down: true}
-	for name, list := range map[string][]evaluator.WindowRule{"conditions": some(120), "tallies": plain(some(120))} {
-		got := count(t.Context(), newCounter(s), request(list))
+	for name, list := range map[string][]evaluator.WindowRule{"conditions": windowtest.Some(120), "tallies": windowtest.Plain(windowtest.Some(120))} {
+		got := count(t.Context(), newCounter(s), windowtest.Request(list))
 		if !errors.Is(got.SourceErr, errDown) || len(got.names) > 0 || len(got.Failed) > 0 {
 			t.Errorf("%s: %v, %v, %v", name, got.SourceErr, got.names, got.Failed)
 		}
 	}
 	s.down = false
-	r := request(some(120))
+	r := windowtest.Request(windowtest.Some(120))
 	r.Over = func() bool {
 		s.down = s.down || len(s.counts) == 1
 		return false
@@ -272,10 +217,10 @@ func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 // TestNothingIsAskedOnceTheTimeIsUp ends after the first query.
 func TestNothingIsAskedOnceTheTimeIsUp(t *testing.T) {
 	s := &source{}
-	r := request(some(120))
+	r := windowtest.Request(windowtest.Some(120))
 	r.Over = func() bool { return len(s.counts) == 1 && len(s.newest) == 1 }
 	got := count(t.Context(), newCounter(s), r)
-	if diff := cmp.Diff(upTo(50, ""), got.names); diff != "" || got.SourceErr != nil || len(got.Failed) > 0 {
+	if diff := cmp.Diff(windowtest.UpTo(50, ""), got.names); diff != "" || got.SourceErr != nil || len(got.Failed) > 0 {
 		t.Errorf("%v, %v\n%s", got.SourceErr, got.Failed, diff)
 	}
 }
@@ -289,22 +234,22 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			s.counts = nil
-			return count(ctx, c, request(some(120)))
+			return count(ctx, c, windowtest.Request(windowtest.Some(120)))
 		}
 		if got := pass(); len(got.names) != 0 || len(got.Failed) != 0 || len(s.counts) != 1 {
 			t.Errorf("at first: %v, %v, %v", got.names, got.Failed, s.counts)
 		}
 		// The 50 that were queried together are queried one by one, after the others.
 		got := pass()
-		if diff := cmp.Diff(upTo(120, "000"), got.names); diff != "" || len(s.counts) != 52 || len(s.counts[0]) != 50 || len(s.counts[1]) != 20 {
+		if diff := cmp.Diff(windowtest.UpTo(120, "000"), got.names); diff != "" || len(s.counts) != 52 || len(s.counts[0]) != 50 || len(s.counts[1]) != 20 {
 			t.Errorf("then: %d queries\n%s", len(s.counts), diff)
 		}
-		if err := got.Failed[ruleOf(0, "").ID]; err == nil || !strings.Contains(err.Error(), "narrow its scope") {
+		if err := got.Failed[windowtest.RuleOf(0, "").ID]; err == nil || !strings.Contains(err.Error(), "narrow its scope") {
 			t.Errorf("failed %v", got.Failed)
 		}
 		// It is now known to be the slow one.
 		got = pass()
-		if diff := cmp.Diff(upTo(120, "000"), got.names); diff != "" || len(s.counts) != 4 || !slices.Equal(s.counts[3], []string{"000"}) {
+		if diff := cmp.Diff(windowtest.UpTo(120, "000"), got.names); diff != "" || len(s.counts) != 4 || !slices.Equal(s.counts[3], []string{"000"}) {
 			t.Errorf("at last: %d queries\n%s", len(s.counts), diff)
 		}
 		s.slow = ""
@@ -323,7 +268,7 @@ func TestSlowTallyKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{endless: true}
 		c := newCounter(s)
-		r := request(plain(some(120)))
+		r := windowtest.Request(windowtest.Plain(windowtest.Some(120)))
 		pass := func() []string {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
@@ -333,7 +278,7 @@ func TestSlowTallyKeepsNobodyWaiting(t *testing.T) {
 			t.Errorf("at first: %v", got)
 		}
 		for range 2 {
-			if diff := cmp.Diff(upTo(120, ""), pass()); diff != "" || len(s.tallies) != 1 {
+			if diff := cmp.Diff(windowtest.UpTo(120, ""), pass()); diff != "" || len(s.tallies) != 1 {
 				t.Errorf("after %d tallies: %s", len(s.tallies), diff)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/windowtest"
 	"tocsin/rules"
 )
 
@@ -26,7 +27,7 @@ type queue struct {
 
 func (q *queue) pass(t *testing.T) *outcome {
 	t.Helper()
-	r := request(q.rules)
+	r := windowtest.Request(q.rules)
 	r.Over = func() bool { return true }
 	q.source.tallies, q.source.counts = nil, nil
 	got := count(t.Context(), q.counter, r)
@@ -39,7 +40,7 @@ func (q *queue) pass(t *testing.T) *outcome {
 // TestConditionsDoNotWaitForTallies has passes that have time for one tally: the rule whose message must be read is
 // counted in the second one.
 func TestConditionsDoNotWaitForTallies(t *testing.T) {
-	q := &queue{source: &source{}, rules: append(plain(some(20)), ruleOf(20, "default"))}
+	q := &queue{source: &source{}, rules: append(windowtest.Plain(windowtest.Some(20)), windowtest.RuleOf(20, "default"))}
 	q.counter = newCounter(q.source)
 	if got := q.pass(t); len(got.names) != 20 || len(q.source.tallies) != 1 {
 		t.Errorf("at first %d rules were counted by %d tallies", len(got.names), len(q.source.tallies))
@@ -51,7 +52,7 @@ func TestConditionsDoNotWaitForTallies(t *testing.T) {
 
 // TestUndecidedRulesDoNotWaitForTallies has passes that have time for one tally, which does not decide on one tenant.
 func TestUndecidedRulesDoNotWaitForTallies(t *testing.T) {
-	list := append(plain(some(20)), plain([]evaluator.WindowRule{ruleOf(20, "twice")})...)
+	list := append(windowtest.Plain(windowtest.Some(20)), windowtest.Plain([]evaluator.WindowRule{windowtest.RuleOf(20, "twice")})...)
 	q := &queue{source: &source{inexact: []string{"twice"}}, rules: list}
 	q.counter = newCounter(q.source)
 	counted := false
@@ -98,11 +99,11 @@ func (b *breaking) breaks() error {
 // TestOutageMakesNoRuleSlow has a source that breaks when the time of the pass is up. Later it works, and all rules are
 // counted by as few queries as before.
 func TestOutageMakesNoRuleSlow(t *testing.T) {
-	for name, list := range map[string][]evaluator.WindowRule{"conditions": some(120), "tallies": severalSets()} {
+	for name, list := range map[string][]evaluator.WindowRule{"conditions": windowtest.Some(120), "tallies": severalSets()} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &breaking{source: &source{}, after: time.Second}
 			c := newCounter(s)
-			r, began := request(list), time.Now()
+			r, began := windowtest.Request(list), time.Now()
 			r.Over = func() bool { return time.Since(began) >= time.Second }
 			if got := count(t.Context(), c, r); !errors.Is(got.SourceErr, errDown) || len(got.Failed) > 0 {
 				t.Errorf("%s: %v, %v", name, got.SourceErr, got.Failed)
@@ -110,7 +111,7 @@ func TestOutageMakesNoRuleSlow(t *testing.T) {
 			s.after = 0
 			s.broken.Store(false)
 			s.tallies, s.counts = nil, nil
-			got := count(t.Context(), c, request(list))
+			got := count(t.Context(), c, windowtest.Request(list))
 			if len(got.names) != len(list) || len(s.counts)+len(s.tallies) > 4 {
 				t.Errorf("%s: afterwards %d rules were counted by %d queries", name, len(got.names), len(s.counts)+len(s.tallies))
 			}
@@ -146,7 +147,7 @@ func TestRuleThatIsSlowBesideOthersStaysAlone(t *testing.T) {
 		counted := 0
 		for range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			counted += len(count(ctx, c, request(some(20))).names)
+			counted += len(count(ctx, c, windowtest.Request(windowtest.Some(20))).names)
 			cancel()
 		}
 		if counted != 3*20 {
@@ -159,8 +160,8 @@ func TestRuleThatIsSlowBesideOthersStaysAlone(t *testing.T) {
 func TestLearningIsSlowByItself(t *testing.T) {
 	s := &source{poison: "learner"}
 	c := newCounter(s)
-	r := request(some(2))
-	named := compiled(new(*r.Rules[0].Rule))
+	r := windowtest.Request(windowtest.Some(2))
+	named := windowtest.Compiled(new(*r.Rules[0].Rule))
 	named.Scope = rules.Scope{Applications: []string{"learner"}}
 	for pass := range 3 {
 		counted := 0

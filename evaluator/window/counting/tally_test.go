@@ -12,6 +12,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/windowtest"
 	"tocsin/rules"
 )
 
@@ -19,13 +20,13 @@ import (
 func TestQueriesDoNotGrowWithRules(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 2000 {
-		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
 		rule.WindowSeconds = []int{30, 60, 300}[i%3]
 		list = append(list, rule)
 	}
 	s := &source{}
-	got := count(t.Context(), newCounter(s), request(plain(list)))
+	got := count(t.Context(), newCounter(s), windowtest.Request(windowtest.Plain(list)))
 	if len(got.names) != 2000 || len(s.tallies) != 2 || len(s.counts) != 0 {
 		t.Errorf("%d rules counted by %d tallies and %d counts", len(got.names), len(s.tallies), len(s.counts))
 	}
@@ -64,14 +65,14 @@ func (s *together) Tally(ctx context.Context, q counting.TallyQuery) (counting.T
 // severalSets returns rules that take four tallies.
 func severalSets() (list []evaluator.WindowRule) {
 	for i := range 40 {
-		rule := ruleOf(i, "tenant")
+		rule := windowtest.RuleOf(i, "tenant")
 		rule.WindowSeconds = []int{60, 300}[i%2]
 		if i%4 < 2 {
 			rule.FireMode, rule.Threshold, rule.Percentile, rule.DurationMS, rule.MinVolume = rules.DurationInWindow, 0, 95, 1, 5
 		}
 		list = append(list, rule)
 	}
-	return plain(list)
+	return windowtest.Plain(list)
 }
 
 // panicky is a source whose tallies panic.
@@ -84,7 +85,7 @@ func TestTalliesAreAskedAtOnce(t *testing.T) {
 	s := &together{&source{}, make(chan struct{}, 4), make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got := count(ctx, newCounter(s), request(severalSets()))
+	got := count(ctx, newCounter(s), windowtest.Request(severalSets()))
 	if ctx.Err() != nil || len(got.names) != 40 || len(s.tallies) != 4 {
 		t.Errorf("%d rules counted by %d tallies, %v", len(got.names), len(s.tallies), ctx.Err())
 	}
@@ -98,7 +99,7 @@ func TestTallyThatPanicsFailsThePass(t *testing.T) {
 			t.Errorf("panicked with %s", why)
 		}
 	}()
-	count(t.Context(), newCounter(panicky{&source{}}), request(severalSets()))
+	count(t.Context(), newCounter(panicky{&source{}}), windowtest.Request(severalSets()))
 }
 
 // TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of
@@ -106,7 +107,7 @@ func TestTallyThatPanicsFailsThePass(t *testing.T) {
 func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 2000 {
-		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
 		rule.WindowSeconds = []int{60, 300}[i%2]
 		switch i % 3 {
@@ -118,7 +119,7 @@ func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 		list = append(list, rule)
 	}
 	s := &source{}
-	got := count(t.Context(), newCounter(s), request(plain(list)))
+	got := count(t.Context(), newCounter(s), windowtest.Request(windowtest.Plain(list)))
 	if len(got.names) != 2000 || len(s.tallies) != 6 || len(s.counts) != 0 || len(got.Failed) > 0 {
 		t.Errorf("%d rules counted by %d tallies and %d counts, %v", len(got.names), len(s.tallies), len(s.counts), got.Failed)
 	}
@@ -137,7 +138,7 @@ func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 2000 {
-		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{"000"}
 		rule.WindowSeconds = []int{60, 300}[i%2]
 		switch {
@@ -149,7 +150,7 @@ func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 		list = append(list, rule)
 	}
 	s := &source{groups: []counting.Group{}}
-	got := count(t.Context(), newCounter(s), request(plain(list)))
+	got := count(t.Context(), newCounter(s), windowtest.Request(windowtest.Plain(list)))
 	if len(got.names) != 2000 || len(s.tallies) != 4 || len(s.counts) != 1 || len(got.Failed) > 0 {
 		t.Errorf("%d rules counted by %d tallies and %d counts, %v", len(got.names), len(s.tallies), len(s.counts), got.Failed)
 	}
@@ -169,22 +170,22 @@ func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 func TestWideTallyIsNotAskedAgain(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 160 {
-		rule := ruleOf(i, fmt.Sprintf("tenant-%02d", i/8))
+		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%02d", i/8))
 		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
 		list = append(list, rule)
 	}
 	s := &source{wide: "tenant-07"}
 	c := newCounter(s)
-	got := count(t.Context(), c, request(plain(list)))
+	got := count(t.Context(), c, windowtest.Request(windowtest.Plain(list)))
 	if len(got.names) != 160 || len(s.counts) != 1 || !slices.Contains(s.counts[0], "056") || len(s.counts[0]) > 30 {
 		t.Errorf("%d rules counted, counts of %v", len(got.names), s.counts)
 	}
 	s.tallies = nil
-	got = count(t.Context(), c, request(list))
+	got = count(t.Context(), c, windowtest.Request(list))
 	if len(got.names) != 160 || len(s.tallies) != 1 || slices.Contains(s.tallies[0].Tenants.Names, "tenant-07") {
 		t.Errorf("%d rules counted by %d tallies", len(got.names), len(s.tallies))
 	}
-	later := request(list)
+	later := windowtest.Request(list)
 	later.Now = later.Now.Add(11 * time.Minute)
 	s.tallies = nil
 	if count(t.Context(), c, later); len(s.tallies) < 2 {
@@ -198,14 +199,14 @@ func TestWideTallyIsNotAskedAgain(t *testing.T) {
 func TestManyRulesWithManyGroups(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 12 {
-		rule := ruleOf(i, "tenant")
+		rule := windowtest.RuleOf(i, "tenant")
 		rule.Scope.Applications = []string{"000"}
 		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
 		list = append(list, rule)
 	}
 	s := &source{values: 30_000, groups: []counting.Group{}}
 	c := newCounter(s)
-	got := count(t.Context(), c, request(plain(list)))
+	got := count(t.Context(), c, windowtest.Request(windowtest.Plain(list)))
 	counted := 0
 	for _, names := range s.counts {
 		counted += len(names)
@@ -218,7 +219,7 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 		t.Errorf("%d rules counted, %d of them by their conditions, %d groups", len(got.names), counted, groups)
 	}
 	s.counts = nil
-	count(t.Context(), c, request(plain(list)))
+	count(t.Context(), c, windowtest.Request(windowtest.Plain(list)))
 	again := 0
 	for _, names := range s.counts {
 		again += len(names)
@@ -232,11 +233,11 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 func TestTallyThatIsTooLargeIsCutByTenants(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 100 {
-		list = append(list, ruleOf(i, fmt.Sprintf("tenant-%02d", i/2)))
+		list = append(list, windowtest.RuleOf(i, fmt.Sprintf("tenant-%02d", i/2)))
 	}
 	s := &source{kindsMost: 10, inexact: []string{"tenant-07"}}
-	got := count(t.Context(), newCounter(s), request(plain(list)))
-	if diff := cmp.Diff(upTo(100, ""), got.names); diff != "" || len(got.Failed) > 0 {
+	got := count(t.Context(), newCounter(s), windowtest.Request(windowtest.Plain(list)))
+	if diff := cmp.Diff(windowtest.UpTo(100, ""), got.names); diff != "" || len(got.Failed) > 0 {
 		t.Errorf("%v\n%s", got.Failed, diff)
 	}
 	if diff := cmp.Diff([][]string{{"014", "015"}}, s.counts); diff != "" {
@@ -247,13 +248,13 @@ func TestTallyThatIsTooLargeIsCutByTenants(t *testing.T) {
 // TestTallyDecidesOnPartialWindowsBelow has rules that were armed within their windows: the tally
 // decides on those below the threshold, and the others are counted exactly.
 func TestTallyDecidesOnPartialWindowsBelow(t *testing.T) {
-	list := plain(some(10))
+	list := windowtest.Plain(windowtest.Some(10))
 	for i := range list {
 		list[i].ArmedSinceNS = watermark - 10*second
 	}
 	s := &source{}
-	got := count(t.Context(), newCounter(s), request(list))
-	if diff := cmp.Diff(upTo(10, ""), got.names); diff != "" {
+	got := count(t.Context(), newCounter(s), windowtest.Request(list))
+	if diff := cmp.Diff(windowtest.UpTo(10, ""), got.names); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([][]string{{"000"}}, s.counts); diff != "" {
