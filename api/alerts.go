@@ -294,7 +294,7 @@ func countAnswer(c *alerts.Count) *WindowCount {
 // exchangeAnswer returns nil for a count without a known exchange.
 func exchangeAnswer(a *alerts.Instance) *Exchange {
 	e := &a.Exchange
-	if a.Health || a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
+	if a.Health || a.Count != nil && e.ExecutionID == "" {
 		return nil
 	}
 	answer := exchangeOf(e)

@@ -68,6 +68,7 @@ func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
 			for i := range it.changes {
 				if it.changes[i].described() {
 					p.describe(ctx, it, &it.changes[i].Instance, &newest[next])
+					it.changes[i].counted(&newest[next])
 					next++
 				}
 			}
@@ -240,6 +241,14 @@ func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reaso
 			ID: notify.ID(c.Instance.ID, webhook, reason, generation), TenantID: it.TenantID, AlertID: c.Instance.ID, RuleID: it.ID,
 			WebhookID: webhook, Reason: reason, Status: notify.Pending,
 		}
+	}
+}
+
+// counted notes when the newest exchange began and ended where the server that was asked for it does
+// not show it. One that lags, and therefore does not show it either, must not resolve the alert.
+func (c *change) counted(newest *rules.Exchange) {
+	if newest.ExecutionID == "" {
+		c.Instance.Exchange.StartTimeNS, c.Instance.Exchange.EndTimeNS = c.group.NewestStartNS, new(c.group.NewestEndedNS)
 	}
 }
 

@@ -48,6 +48,8 @@ type source struct {
 	down   bool
 	// panics is the rule whose texts panic.
 	panics string
+	// hides says that the newest exchanges are not shown.
+	hides bool
 	// lasted is the least duration of exchanges.
 	lasted int64
 	groups []counting.Group
@@ -96,11 +98,15 @@ func (s *source) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals,
 	return watch.Arrivals{}, errors.New("no rule is about absence")
 }
 
-func (*source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
+func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	for i, w := range windows {
 		for _, g := range w.Groups {
-			newest[i] = append(newest[i], rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS})
+			e := rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS}
+			if s.hides {
+				e = rules.Exchange{}
+			}
+			newest[i] = append(newest[i], e)
 		}
 	}
 	return newest, nil
@@ -470,6 +476,28 @@ func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 	}
 	alert := openAlert("lags", alerts.Firing)
 	alert.NewestEndedNS, alert.NewestStartNS = watermark-10*second, watermark-11*second
+	if diff := cmp.Diff([]string(nil), steps(t, s, rule, alert)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow has a server without lag count, and
+// one that lags asked for the newest exchange.
+func TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow(t *testing.T) {
+	s := &source{hides: true}
+	rule := windowtest.RuleOf(0, "default")
+	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]evaluator.WindowRule{rule}))
+	if len(outcome.Changes) != 1 || outcome.Changes[0].Step != alerts.Raise {
+		t.Fatalf("changes %+v", outcome.Changes)
+	}
+	raised := outcome.Changes[0].Instance.Exchange
+	if raised.ExecutionID != "" || raised.EndedNS() != watermark-1 || raised.StartTimeNS != watermark-2 {
+		t.Errorf("raised about %+v", raised)
+	}
+	// The one that lags counts nothing.
+	s.groups = []counting.Group{}
+	alert := openAlert("", alerts.Firing)
+	alert.NewestEndedNS, alert.NewestStartNS = raised.EndedNS(), raised.StartTimeNS
 	if diff := cmp.Diff([]string(nil), steps(t, s, rule, alert)); diff != "" {
 		t.Error(diff)
 	}

@@ -120,7 +120,7 @@ func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 // HasExample reports whether an alert has an exchange. An alert about a count has none if the
 // newest that matched could not be read.
 func HasExample(c *alerts.Count, e *rules.Exchange) bool {
-	return c == nil || e.ExecutionID != "" || e.StartTimeNS != 0
+	return c == nil || e.ExecutionID != ""
 }
 
 // lookup reads a variable.

@@ -347,17 +347,17 @@ func (s *Server) within(server int, q *counting.Query, yield func(e *rules.Excha
 	})
 }
 
-// Newest returns the newest exchange of each group, as one server shows it.
+// Newest returns the newest exchange of each group, if the server that answers shows it.
 func (s *Server) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	server := s.pick()
 	out := make([][]rules.Exchange, len(windows))
 	for i := range windows {
 		q := &windows[i]
 		for _, group := range q.Groups {
-			newest, g := rules.Exchange{}, counting.Group{}
+			newest := rules.Exchange{}
 			s.within(server, &q.Query, func(e *rules.Exchange, observed, _ bool) {
-				if observed && q.Grouping.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
-					newest, g.NewestEndedNS, g.NewestStartNS = *e, e.EndedNS(), e.StartTimeNS
+				if observed && q.Grouping.Of(e) == group.Group && e.EndedNS() == group.NewestEndedNS && e.StartTimeNS == group.NewestStartNS {
+					newest = *e
 				}
 			})
 			out[i] = append(out[i], newest)
