@@ -46,11 +46,13 @@ type Source interface {
 	counting.Source
 }
 
-// Options configures an [Evaluator]. All fields are required.
+// Options configures an [Evaluator]. Source, Texts and Logger are required.
 type Options struct {
 	Source Source
 	Texts  evaluator.Texts
 	Logger *slog.Logger
+	// TallyLeast is that of [counting.Options].
+	TallyLeast int
 }
 
 // Evaluator evaluates window rules. It is safe for concurrent use.
@@ -66,7 +68,8 @@ type Evaluator struct {
 
 // New returns an evaluator.
 func New(o Options) *Evaluator {
-	return &Evaluator{Options: o, counter: counting.New(o.Source, o.Logger), watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}}
+	counter := counting.New(counting.Options{Source: o.Source, Logger: o.Logger, TallyLeast: o.TallyLeast})
+	return &Evaluator{Options: o, counter: counter, watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}}
 }
 
 // item is a rule that is being evaluated.

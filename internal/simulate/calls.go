@@ -78,14 +78,19 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 func (s *source) CountWindows(ctx context.Context, list []counting.Query) (out counting.Counted, err error) {
 	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
 		for _, q := range list {
-			if one := (asked{q.ToNS, s.w.Now().UnixNano(), q.Mode == rules.AbsentInWindow}); !slices.Contains(s.asked, one) {
-				s.asked = append(s.asked, one)
-			}
+			s.asksAbout(q.ToNS, q.Mode == rules.AbsentInWindow)
 		}
 		out, err = s.w.ch.On(pick).CountWindows(ctx, list)
 		return err
 	})
 	return out, err
+}
+
+// asksAbout notes a query about windows with an end.
+func (s *source) asksAbout(toNS int64, absent bool) {
+	if one := (asked{toNS, s.w.Now().UnixNano(), absent}); !slices.Contains(s.asked, one) {
+		s.asked = append(s.asked, one)
+	}
 }
 
 func (s *source) Newest(ctx context.Context, list []counting.NewestQuery) (out [][]rules.Exchange, err error) {
@@ -98,6 +103,10 @@ func (s *source) Newest(ctx context.Context, list []counting.NewestQuery) (out [
 
 func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (out counting.Tallies, err error) {
 	err = s.ask(ctx, "tally", tallyKey(&q), func(pick func() int) (err error) {
+		if q.FromNS[0] < q.ToNS {
+			s.asksAbout(q.ToNS, q.NamesServer)
+			s.w.stats.Tallies++
+		}
 		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
 	})

@@ -44,8 +44,8 @@ type Stats struct {
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	// Measured are those of the steps that follow from a share or a percentile.
 	Measured int
-	// Absences are those that follow from an absence.
-	Absences int
+	// Absences are those that follow from an absence, Tallies the queries that tally.
+	Absences, Tallies int
 	// Listed are suppressed messages that digests of silences list.
 	Listed int
 	// Suppressed are messages that silences suppressed, SuppressedCounts those of them about alerts of window rules.
@@ -77,7 +77,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
 	s.EventMessages, s.Expired = s.EventMessages+o.EventMessages, s.Expired+o.Expired
-	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
+	s.Measured, s.Absences, s.Tallies = s.Measured+o.Measured, s.Absences+o.Absences, s.Tallies+o.Tallies
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
@@ -86,8 +86,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d tallies, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Tallies, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -138,6 +138,8 @@ type config struct {
 	// skew is what Postgres's clock is ahead of the producers'.
 	skew  time.Duration
 	oneIn int
+	// tallyLeast is the number of window rules from which a tally counts them; 0 for the default.
+	tallyLeast int
 }
 
 func draw(r *rand.Rand) config {
@@ -167,6 +169,9 @@ func Resolves(seed uint64) bool { return seed%7 < 2 }
 // SilenceDigests reports whether people of a seed ask for digests of what silences suppress, and edit silences.
 func SilenceDigests(seed uint64) bool { return seed%4 == 2 }
 
+// Tallies reports whether window rules of a seed are counted by tallies, however few there are.
+func Tallies(seed uint64) bool { return seed%2 == 1 }
+
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
@@ -174,6 +179,9 @@ func Run(bubble Bubble, o Options) Result {
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
 	w.conf.routed, w.conf.quiet, w.conf.digests, w.conf.events = Routed(o.Seed), QuietHours(o.Seed), SilenceDigests(o.Seed), Events(o.Seed)
 	w.conf.resolves = Resolves(o.Seed) // what is drawn for the other seeds stays
+	if Tallies(o.Seed) {
+		w.conf.tallyLeast = 1
+	}
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
@@ -306,7 +314,7 @@ func (w *world) anyAlive() bool {
 func (w *world) calm() {
 	w.conf = config{
 		tenants: 3, rules: w.o.CalmRules, processes: 2, pageSize: 1000, slots: 64, interval: 10 * time.Second, keep: 24 * time.Hour,
-		lookBacks: []int{3600}, oneIn: 1, lease: 30 * time.Second, servers: stickyServers,
+		lookBacks: []int{3600}, oneIn: 1, lease: 30 * time.Second, servers: stickyServers, tallyLeast: w.conf.tallyLeast,
 	}
 	w.begin()
 	for range w.conf.processes {

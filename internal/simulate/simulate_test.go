@@ -133,6 +133,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 	for what, n := range map[string]int{
 		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
 		"alerts about absences":     sum.Absences,
+		"queries that tally":        sum.Tallies,
 		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed, "alerts routed": sum.Routed,
 		"replays": 5 * sum.Replays,
 	} {

@@ -60,10 +60,18 @@ const (
 	aloneMost = 3 * time.Second
 )
 
+// Options configures a [Counter]. Source and Logger are required.
+type Options struct {
+	Source Source
+	Logger *slog.Logger
+	// TallyLeast is the number of rules from which a tally counts them, 8 by default. Below it, a tally
+	// does not pay, because its reading is not narrowed by their conditions.
+	TallyLeast int
+}
+
 // Counter counts windows, and remembers what is slow. It is safe for concurrent use.
 type Counter struct {
-	source Source
-	logger *slog.Logger
+	Options
 
 	mu sync.Mutex
 	// slow holds until when a window is asked alone or not tallied, and a set of windows, by its key,
@@ -72,8 +80,9 @@ type Counter struct {
 }
 
 // New returns a counter of what a source holds.
-func New(source Source, logger *slog.Logger) *Counter {
-	return &Counter{source: source, logger: logger, slow: map[any]time.Time{}}
+func New(o Options) *Counter {
+	o.TallyLeast = cmp.Or(o.TallyLeast, 8)
+	return &Counter{Options: o, slow: map[any]time.Time{}}
 }
 
 // Pass counts the windows of one evaluation. It is not safe for concurrent use.
@@ -140,7 +149,7 @@ func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Win
 		for i, w := range windows {
 			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
 		}
-		newest, err := p.counter.source.Newest(ctx, queries)
+		newest, err := p.counter.Source.Newest(ctx, queries)
 		if err != nil {
 			return nil, fmt.Errorf("read newest exchanges: %w", err)
 		}
@@ -277,7 +286,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.
 	for _, w := range windows {
 		queries = append(queries, w.queries()...)
 	}
-	counted, err := p.counter.source.CountWindows(ctx, queries)
+	counted, err := p.counter.Source.CountWindows(ctx, queries)
 	if err != nil {
 		return nil, fmt.Errorf("count exchanges: %w", err)
 	}
@@ -296,7 +305,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.
 // ends with the previous error.
 func (p *Pass) Answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
-	_, err := p.counter.source.Tally(ctx, TallyQuery{
+	_, err := p.counter.Source.Tally(ctx, TallyQuery{
 		Tenants: evaluator.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
 		Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})

@@ -137,7 +137,7 @@ func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 }
 
 func newCounter(s counting.Source) *counting.Counter {
-	return counting.New(s, slog.New(slog.DiscardHandler))
+	return counting.New(counting.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // outcome is what a pass counted.

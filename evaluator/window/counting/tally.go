@@ -35,9 +35,6 @@ import (
 // upper bound: if it is below the threshold it decides, otherwise the condition is sent.
 
 const (
-	// tallyLeast is the number of rules from which a tally pays, because its reading is not
-	// narrowed by their conditions.
-	tallyLeast = 8
 	// maxTallies bounds the size of one answer.
 	maxTallies = 100_000
 	// tallyAhead is how many tallies are queried concurrently. Waiting for them one by one took most
@@ -125,7 +122,7 @@ func (p *Pass) questions(windows []*Window) (questions []*question, rest []*Wind
 func (p *Pass) question(set []*Window) (q *question, rest []*Window) {
 	plain, rest := split(set, func(w *Window) bool { return w.plain() && p.slowUntil(wide{w.key()}).IsZero() })
 	plain, others := byUsualKeys(plain)
-	if rest = append(rest, others...); len(plain) < tallyLeast {
+	if rest = append(rest, others...); len(plain) < p.counter.TallyLeast {
 		return nil, append(rest, plain...)
 	}
 	key := plain[0].setKey()
@@ -150,7 +147,7 @@ func (p *Pass) put(ctx context.Context, q *question) {
 				q.panicked = fmt.Sprintf("%v\n%s", why, debug.Stack())
 			}
 		}()
-		q.answer, q.err = p.counter.source.Tally(ctx, query)
+		q.answer, q.err = p.counter.Source.Tally(ctx, query)
 	}()
 }
 
@@ -175,13 +172,13 @@ func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 	case p.over(ctx):
 		// The next pass sends the conditions, which make progress step by step.
 		p.remember(q.key)
-		p.counter.logger.WarnContext(ctx, "window rules are counted in many queries for ten minutes, because one query for all of them failed or took too long; "+
+		p.counter.Logger.WarnContext(ctx, "window rules are counted in many queries for ten minutes, because one query for all of them failed or took too long; "+
 			"shorten their windows, or raise intervalSeconds", slog.Int("partition", p.request.Partition), slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
 		return nil
 	}
-	p.counter.logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
+	p.counter.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.windows)), slog.Any("error", q.err))
 	middle := len(q.windows) / 2
-	if middle < tallyLeast {
+	if middle < p.counter.TallyLeast {
 		for _, w := range q.windows {
 			p.remember(wide{w.key()})
 		}

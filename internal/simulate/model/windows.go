@@ -365,9 +365,3 @@ func (s *Server) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 	}
 	return out, nil
 }
-
-// Tally returns none: a simulation has fewer window rules than it takes to tally, and asks
-// by it only whether a server answers.
-func (s *Server) Tally(context.Context, counting.TallyQuery) (counting.Tallies, error) {
-	return counting.Tallies{Server: serverName(s.pick())}, nil
-}

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"tocsin/evaluator/window/counting"
+	"tocsin/rules"
+)
+
+// Tally returns how many exchanges there are of each kind, as one server shows them.
+func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Tallies, error) {
+	server := s.pick()
+	out := counting.Tallies{Server: serverName(server)}
+	type key struct{ tenant, attribute, id string }
+	byKind, first := map[counting.Tally]*counting.Tally{}, map[key]counting.Tally{}
+	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
+		e := &r.Exchange
+		if e.EndTimeNS == nil || e.EndedNS() < q.FromNS[0] || e.EndedNS() >= q.ToNS || !slices.Contains(q.Statuses, e.Status) {
+			return
+		}
+		for _, kind := range kindsOf(&q, e) {
+			this := key{e.TenantID, kind.Attribute, e.ExecutionID}
+			if before, again := first[this]; again {
+				if before != kind && !slices.Contains(out.Inexact, e.TenantID) {
+					out.Inexact = append(out.Inexact, e.TenantID)
+				}
+				continue
+			}
+			first[this] = kind
+			t := byKind[kind]
+			if t == nil {
+				t = new(kind)
+				byKind[kind] = t
+			}
+			if t.Observed++; t.Observed == 1 || cmp.Or(cmp.Compare(e.EndedNS(), t.NewestEndedNS), cmp.Compare(e.StartTimeNS, t.NewestStartNS)) > 0 {
+				t.NewestEndedNS, t.NewestStartNS = e.EndedNS(), e.StartTimeNS
+			}
+		}
+	})
+	for t := range maps.Values(byKind) {
+		out.Tallies = append(out.Tallies, *t)
+	}
+	return out, nil
+}
+
+// kindsOf returns the kinds of an exchange: one for each attribute, or one.
+func kindsOf(q *counting.TallyQuery, e *rules.Exchange) []counting.Tally {
+	wanted := func(asked bool, name string) string {
+		if asked {
+			return name
+		}
+		return ""
+	}
+	kind := counting.Tally{
+		TenantID: e.TenantID, Status: e.Status, Environment: wanted(q.Environment, e.Environment), Application: wanted(q.Application, e.Application),
+		Route: wanted(q.Route, e.Route), ErrorType: wanted(q.ErrorType, e.ErrorType),
+	}
+	for _, ns := range q.FromNS {
+		if e.EndedNS() >= ns {
+			kind.FromNS = ns
+		}
+	}
+	for _, ns := range q.LeastNS {
+		if e.DurationNS >= ns {
+			kind.LeastNS = ns
+		}
+	}
+	if len(q.Attributes) == 0 {
+		return []counting.Tally{kind}
+	}
+	kinds := make([]counting.Tally, len(q.Attributes))
+	for i, name := range q.Attributes {
+		kinds[i] = kind
+		kinds[i].Attribute, kinds[i].Group = name, rules.AttributeGroup(e.Attributes[name])
+	}
+	return kinds
+}
