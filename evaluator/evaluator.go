@@ -72,6 +72,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator/outage"
+	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -138,7 +139,7 @@ func (r *Result) add(o Result) {
 // Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger, Clock and
 // Replica are required.
 type Options struct {
-	Source    Source
+	Source    source.Source
 	Store     Store
 	Publisher Publisher
 	Texts     Texts

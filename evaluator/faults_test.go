@@ -15,6 +15,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -160,7 +161,7 @@ func TestRestartIsNoRecovery(t *testing.T) {
 // brittle is a model whose scans panic.
 type brittle struct{ *model }
 
-func (brittle) Scan(context.Context, evaluator.Scan) (evaluator.Page, error) { panic("poison") }
+func (brittle) Scan(context.Context, source.Scan) (source.Page, error) { panic("poison") }
 
 // A pass that panics has failed like any other: it is counted, with its lag.
 func TestPanicIsAFailedPass(t *testing.T) {
@@ -471,7 +472,7 @@ type stuck struct {
 	released chan []int
 }
 
-func (s *stuck) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (s *stuck) Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error) {
 	if slices.Contains(q.Tenants.Names, "tenant-1") {
 		select {
 		case s.asked <- struct{}{}:
@@ -484,13 +485,13 @@ func (s *stuck) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluato
 	return s.model.Observe(ctx, q)
 }
 
-func (s *stuck) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (s *stuck) RowCounts(ctx context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.RowCounts(ctx, q)
 }
 
-func (s *stuck) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (s *stuck) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Scan(ctx, q)
@@ -556,7 +557,7 @@ func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
 // halted is a model of which the questions of every tenant wait.
 type halted struct{ *stuck }
 
-func (h halted) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (h halted) Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error) {
 	select {
 	case h.asked <- struct{}{}:
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -21,9 +22,9 @@ type halfBlind struct {
 	counts, windows bool
 }
 
-func (h *halfBlind) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (h *halfBlind) RowCounts(ctx context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	if h.counts {
-		return evaluator.RowCounts{}, errors.New("timeout")
+		return source.RowCounts{}, errors.New("timeout")
 	}
 	return h.model.RowCounts(ctx, q)
 }

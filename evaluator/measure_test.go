@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -140,7 +141,7 @@ func TestPassThatStoodStillIsLogged(t *testing.T) {
 	if log.Len() > 0 {
 		t.Fatalf("the log of a process that never stood still: %s", log)
 	}
-	s.observes = func(q evaluator.ObserveQuery) error {
+	s.observes = func(q source.ObserveQuery) error {
 		if q.ToNS == 0 {
 			s.now += 90 * second
 		}

@@ -15,6 +15,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -50,13 +51,13 @@ type model struct {
 	mute, deaf, uncounted bool
 	announced             map[string]int
 	// scanning is the scan for which pick names a server; nil is another question.
-	scanning *evaluator.Scan
+	scanning *source.Scan
 	// committing is called before each commit, which fails with its error.
 	committing func(evaluator.Batch) error
 	// observes and scans are asked before each question of their kind, which fails with their
 	// errors.
-	observes func(evaluator.ObserveQuery) error
-	scans    func(evaluator.Scan) error
+	observes func(source.ObserveQuery) error
+	scans    func(source.Scan) error
 	// ahead is how far the store's clock is ahead of the source's.
 	ahead time.Duration
 	// hang has announcements wait until their context ends.
@@ -124,7 +125,7 @@ func (m *model) server() (int, string) {
 	return n, fmt.Sprint("server ", n)
 }
 
-func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Exchange)) {
+func (m *model) seen(server int, tenants source.Tenants, yield func(*rules.Exchange)) {
 	for i := range m.rows {
 		r := &m.rows[i]
 		if r.visible[server] <= m.now && slices.Contains(tenants.Names, r.TenantID) {
@@ -133,9 +134,9 @@ func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Ex
 	}
 }
 
-func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (m *model) Observe(_ context.Context, q source.ObserveQuery) (source.Observation, error) {
 	if m.broken || m.deaf && q.ToNS > q.FromNS || m.observes != nil && m.observes(q) != nil {
-		return evaluator.Observation{}, errBroken
+		return source.Observation{}, errBroken
 	}
 	number, name := m.server()
 	to := q.ToNS
@@ -156,15 +157,15 @@ func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.
 		p := prints[from]
 		prints[from] = backlog.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	})
-	return evaluator.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
+	return source.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
 }
 
-func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (m *model) RowCounts(_ context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	if m.broken || m.deaf || m.uncounted {
-		return evaluator.RowCounts{}, errBroken
+		return source.RowCounts{}, errBroken
 	}
 	number, name := m.server()
-	out := evaluator.RowCounts{Server: name, Counts: make([]uint64, len(q.Ranges))}
+	out := source.RowCounts{Server: name, Counts: make([]uint64, len(q.Ranges))}
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
 		for i, r := range q.Ranges {
 			if e.StartTimeNS >= r.FromNS && e.StartTimeNS < r.ToNS {
@@ -175,9 +176,9 @@ func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluat
 	return out, nil
 }
 
-func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (m *model) Scan(_ context.Context, q source.Scan) (source.Page, error) {
 	if m.broken || m.mute || m.scans != nil && m.scans(q) != nil {
-		return evaluator.Page{}, errBroken
+		return source.Page{}, errBroken
 	}
 	m.scanning = &q
 	number, name := m.server()
@@ -195,7 +196,7 @@ func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error
 	for n < len(all) && n > 0 && all[n].Position() == all[n-1].Position() {
 		n++
 	}
-	return evaluator.Page{Server: name, Exchanges: all[:n], More: n >= q.Limit}, nil
+	return source.Page{Server: name, Exchanges: all[:n], More: n >= q.Limit}, nil
 }
 
 func (m *model) Hold(_ context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {

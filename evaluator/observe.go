@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 )
 
 const (
@@ -53,9 +54,9 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 
 // observeRecent reads the source's clock, and the fingerprints from about two minutes
 // before it on. Where it does not know the clock well enough, it asks for that first.
-func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int64, err error) {
+func (p *pass) observeRecent(ctx context.Context) (seen source.Observation, fromNS int64, err error) {
 	estimate := p.watermarkNS + p.Clock().Sub(p.observedAt).Nanoseconds()
-	q := ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
+	q := source.ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
 	for range 3 {
 		q.FromNS = backlog.RecentFromNS(estimate)
 		if p.at.Cursor != nil {
@@ -80,8 +81,8 @@ func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int6
 }
 
 // tenants names whose exchanges the partition observes.
-func (p *pass) tenants() Tenants {
-	t := Tenants{Names: p.rules.narrow.tenants, Index: p.at.Index, Of: p.at.Of}
+func (p *pass) tenants() source.Tenants {
+	t := source.Tenants{Names: p.rules.narrow.tenants, Index: p.at.Index, Of: p.at.Of}
 	if len(t.Names) == 0 {
 		t.Names = p.rules.windowTenants
 	}
@@ -155,8 +156,8 @@ func (p *pass) lookOlder(ctx context.Context) {
 
 // count counts the rows of looks. Where they cannot be counted, which only saves
 // comparisons, no server answers, and nobody asks again for a while.
-func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
-	unknown := RowCounts{Counts: make([]uint64, len(looks))}
+func (p *pass) count(ctx context.Context, looks []backlog.Look) source.RowCounts {
+	unknown := source.RowCounts{Counts: make([]uint64, len(looks))}
 	if p.Clock().Before(p.counting.retryAt) {
 		return unknown
 	}
@@ -166,7 +167,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 	defer cancel()
-	counts, err := p.Source.RowCounts(ctx, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
+	counts, err := p.Source.RowCounts(ctx, source.RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
 	if err != nil {
 		p.counting.fails(p.Clock())
 		p.putOff(ctx, "count the look-back", err)
@@ -183,7 +184,7 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 		began := p.Clock()
 		ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
-		seen, err := p.Source.Observe(ctx, ObserveQuery{
+		seen, err := p.Source.Observe(ctx, source.ObserveQuery{
 			Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
 		})
 		if err != nil {

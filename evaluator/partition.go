@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -262,7 +263,7 @@ func (p *pass) rest(ctx context.Context) error {
 	if p.clockAt.IsZero() || p.Clock().Sub(p.clockAt) >= clockEvery {
 		reading, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
-		seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1})
+		seen, err := p.Source.Observe(reading, source.ObserveQuery{FromNS: 1, ToNS: 1})
 		if err != nil {
 			p.putOff(ctx, "read the clock", err)
 		}

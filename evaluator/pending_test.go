@@ -12,6 +12,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -19,7 +20,7 @@ import (
 // attempt takes as long as it may.
 func (s *scene) hours(n int) (clock func() time.Time) {
 	late := time.Duration(0)
-	s.observes = func(q evaluator.ObserveQuery) error {
+	s.observes = func(q source.ObserveQuery) error {
 		if q.WidthNS == second || q.ToNS <= q.FromNS {
 			return nil
 		}
@@ -190,7 +191,7 @@ type poisonous struct {
 	healed atomic.Bool
 }
 
-func (p *poisonous) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (p *poisonous) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
 	if slices.Contains(q.Tenants.Names, "tenant-1") && !p.healed.Load() {
 		p.panics.Add(1)
 		panic("poison")

@@ -10,18 +10,19 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
 // scan reads a page. It asks again, a few times, where another server answers than the one
 // that showed what the range holds; matched is whether that server answered.
-func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matched bool, err error) {
+func (p *pass) scan(ctx context.Context, q source.Scan, server string) (page source.Page, matched bool, err error) {
 	const tries = 4
 	for range tries {
 		for {
 			q.Limit = min(q.Limit, max(p.pageSize*bulk, 1))
 			page, err = p.Source.Scan(ctx, q)
-			if !errors.Is(err, ErrTooMuch) || q.Limit == 1 {
+			if !errors.Is(err, source.ErrTooMuch) || q.Limit == 1 {
 				break
 			}
 			p.pageSize, q.Limit = max(1, p.pageSize/2), max(1, q.Limit/2)
@@ -44,7 +45,7 @@ func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matc
 // reading is a page to be read: by the partition of what is new or changed, by rules that are
 // behind of what they lack, by a replay of what a person asked for.
 type reading struct {
-	Scan
+	source.Scan
 	// end is how far it comes where the page is not full.
 	end cursor.Position
 	// server showed what the range holds: only its answers take anybody further.
@@ -146,7 +147,7 @@ const shareOf = 2
 
 // greedy returns the tenant of most of what was read, if it took more than its share of
 // the pass and others wait behind it; "" is none.
-func (p *pass) greedy(read map[string]int, tenants Tenants) string {
+func (p *pass) greedy(read map[string]int, tenants source.Tenants) string {
 	if len(tenants.Names) < 2 || p.Clock().Before(p.began.Add(p.Interval/shareOf)) {
 		return ""
 	}

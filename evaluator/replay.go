@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -111,7 +112,7 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	end := cursor.Position{StartTimeNS: min(at.ToNS, at.toNS(at.At), p.watermarkNS)}
 	n := narrowed([]*rule{r})
 	q := reading{Scan: n.scan(p.at), end: end, server: p.server, within: p.Interval}
-	q.Tenants.Of, q.Narrow = 0, &Narrowing{Scope: r.Scope, Filter: r.Filter}
+	q.Tenants.Of, q.Narrow = 0, &source.Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
 	began := p.Clock()
 	page, reached, matched, err := p.page(ctx, q)

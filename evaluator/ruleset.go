@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts/routing"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -185,9 +186,9 @@ func narrowed(list []*rule) narrowing {
 }
 
 // scan returns a scan that reads what is narrowed.
-func (n *narrowing) scan(share Checkpoint) Scan {
-	return Scan{
-		Tenants: Tenants{Names: n.tenants, Index: share.Index, Of: share.Of}, Statuses: n.Statuses,
+func (n *narrowing) scan(share Checkpoint) source.Scan {
+	return source.Scan{
+		Tenants: source.Tenants{Names: n.tenants, Index: share.Index, Of: share.Of}, Statuses: n.Statuses,
 		Applications: n.Applications, CompletedLeastNS: n.CompletedLeastNS,
 	}
 }

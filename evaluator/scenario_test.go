@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -455,7 +456,7 @@ func TestAnInstantOfVeryManyIsReadInTheEnd(t *testing.T) {
 			for i := range many {
 				s.fail("tenant-0", fmt.Sprint(i), ago)
 			}
-			s.scans = func(evaluator.Scan) error {
+			s.scans = func(source.Scan) error {
 				if scans++; scans > 100 {
 					return context.DeadlineExceeded
 				}

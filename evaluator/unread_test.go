@@ -12,6 +12,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -29,7 +30,7 @@ func TestOneMinuteThatCannotBeLookedAt(t *testing.T) {
 	s := newScene(t, 6*time.Hour)
 	hour := begin - begin%(3600*second) - 2*3600*second
 	failed := 0
-	s.observes = func(q evaluator.ObserveQuery) error {
+	s.observes = func(q source.ObserveQuery) error {
 		if q.ToNS == 0 || q.FromNS > hour || q.ToNS <= hour {
 			return nil
 		}
@@ -65,7 +66,7 @@ func TestLooksAreTakenAtShorterRanges(t *testing.T) {
 	for _, lookBack := range []time.Duration{time.Hour, 3 * time.Hour} {
 		s := newScene(t, lookBack)
 		speed, longest := 6*60*second, time.Duration(0) // start time in a second
-		s.observes = func(q evaluator.ObserveQuery) error {
+		s.observes = func(q source.ObserveQuery) error {
 			if q.ToNS <= 1 {
 				return nil
 			}
@@ -111,7 +112,7 @@ func TestLooksAreTakenAtShorterRanges(t *testing.T) {
 
 // cannotRead has the source fail on each scan of a range with an instant in it.
 func (s *scene) cannotRead(atNS int64) {
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		if q.After.StartTimeNS < atNS && atNS < q.BeforeNS {
 			return errBroken
 		}
@@ -171,7 +172,7 @@ func TestOlderSecondThatCannotBeRead(t *testing.T) {
 func TestOlderChangesAreReadInShorterRanges(t *testing.T) {
 	s := newScene(t, time.Hour)
 	from := s.now - 40*60*second
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		if q.After.StartTimeNS < from+9*60*second && q.BeforeNS-q.After.StartTimeNS > 121*second {
 			return errBroken
 		}
@@ -204,7 +205,7 @@ func TestCursorWithinAnOutage(t *testing.T) {
 	}
 	s.fail("tenant-0", "new", 0)
 	first := int64(0)
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		if first == 0 {
 			first = q.After.StartTimeNS
 		}
@@ -231,7 +232,7 @@ func TestCatchUpTakesShorterSpans(t *testing.T) {
 		DurationNS: 5 * 24 * 3600 * second,
 	}, visible: []int64{s.now, s.now}})
 	most := time.Duration(0)
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		span := time.Duration(q.BeforeNS - q.After.StartTimeNS)
 		if span > time.Hour+time.Minute {
 			return errBroken
@@ -392,7 +393,7 @@ func TestTenantThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	s := newScene(t, time.Minute)
 	s.rule(uuid.UUID{15: 2}, "tenant-2", 3*time.Hour)
 	s.rule(uuid.UUID{15: 3}, "tenant-0", 3*time.Hour)
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		if slices.Contains(q.Tenants.Names, "tenant-2") && q.After.StartTimeNS < begin-3600*second {
 			return errBroken
 		}
@@ -421,7 +422,7 @@ func TestRecoveryBesideOneServer(t *testing.T) {
 		s.tick()
 	}
 	older := 0
-	s.scans = func(q evaluator.Scan) error {
+	s.scans = func(q source.Scan) error {
 		if q.Limit >= 10_000 && q.EndedSinceNS == 0 {
 			older++
 		}

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
+	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -28,7 +29,7 @@ type Windows interface {
 // WindowRequest asks for the evaluation of the window rules of one partition.
 type WindowRequest struct {
 	Partition int
-	Tenants   Tenants
+	Tenants   source.Tenants
 	// Rules are due, in the order in which they should be evaluated.
 	Rules []WindowRule
 	// Open holds the open alerts of these rules, and those that a person resolved while
@@ -120,7 +121,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		return nil
 	}
 	request := WindowRequest{
-		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
+		Partition: p.number, Tenants: source.Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
 		WatermarkNS: p.watermarkNS, Now: p.heldAt,
 		Watch: p.at.Watch, Watches: watches,
 	}

@@ -27,13 +27,14 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
 // Source is what previews read.
 type Source interface {
-	Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error)
-	Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error)
+	Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error)
+	Scan(ctx context.Context, q source.Scan) (source.Page, error)
 }
 
 // Previewer makes previews. Source, Texts and Clock are required. It is safe for
@@ -134,8 +135,8 @@ func (p *Previewer) budget() time.Duration { return cmp.Or(p.Budget, 8*time.Seco
 // end returns the end of a range that ends now.
 func (p *Previewer) end(ctx context.Context, r *Request) (int64, error) {
 	// For an empty range only the clock is returned.
-	seen, err := p.Source.Observe(ctx, evaluator.ObserveQuery{
-		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), FromNS: 1, ToNS: 1, WidthNS: secondNS,
+	seen, err := p.Source.Observe(ctx, source.ObserveQuery{
+		Tenants: source.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), FromNS: 1, ToNS: 1, WidthNS: secondNS,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("preview: %w", err)
@@ -161,9 +162,9 @@ func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error
 	if run.rule.FireMode == rules.RatioInWindow {
 		run.reads, filter = run.judge.Place(), rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}
 	}
-	run.scan = evaluator.Scan{
-		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: filter.StatusesOrDefault(), EndedSinceNS: from,
-		Limit: cmp.Or(p.PageSize, 5000), Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: filter},
+	run.scan = source.Scan{
+		Tenants: source.Tenants{Names: []string{r.TenantID}}, Statuses: filter.StatusesOrDefault(), EndedSinceNS: from,
+		Limit: cmp.Or(p.PageSize, 5000), Narrow: &source.Narrowing{Scope: r.Definition.Scope, Filter: filter},
 	}
 	return run, nil
 }
@@ -185,7 +186,7 @@ type run struct {
 	reads    *rules.Judge
 	deadline time.Time
 	// scan holds the common parts of all scans, without the range.
-	scan    evaluator.Scan
+	scan    source.Scan
 	out     Result
 	shares  map[Share]int64
 	minutes map[int64]int64
@@ -261,7 +262,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		}
 		page, spent, err := p.page(ctx, scan, left)
 		switch {
-		case errors.Is(err, evaluator.ErrTooMuch) && scan.Limit > 1:
+		case errors.Is(err, source.ErrTooMuch) && scan.Limit > 1:
 			scan.Limit /= 2
 			continue
 		case spent:
@@ -283,7 +284,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 }
 
 // page makes a scan within the rest of the budget. spent says that the rest was too little.
-func (p *run) page(ctx context.Context, scan evaluator.Scan, left time.Duration) (page evaluator.Page, spent bool, err error) {
+func (p *run) page(ctx context.Context, scan source.Scan, left time.Duration) (page source.Page, spent bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	page, err = p.Source.Scan(bounded, scan)

@@ -19,6 +19,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -38,7 +39,7 @@ type history struct {
 	rows []rules.Exchange
 	// atOnceMost is the largest number of exchanges that a scan returns at once; more are an error.
 	atOnceMost int
-	scans      []evaluator.Scan
+	scans      []source.Scan
 	clock      time.Time
 	// took is how long a scan takes.
 	took time.Duration
@@ -49,24 +50,24 @@ func newHistory(rows ...rules.Exchange) *history {
 	return &history{rows: rows, clock: time.Unix(0, now)}
 }
 
-func (h *history) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (h *history) Observe(_ context.Context, q source.ObserveQuery) (source.Observation, error) {
 	if q.FromNS != q.ToNS || q.ToNS == 0 {
-		return evaluator.Observation{}, errors.New("the range is not empty")
+		return source.Observation{}, errors.New("the range is not empty")
 	}
-	return evaluator.Observation{NowNS: now}, nil
+	return source.Observation{NowNS: now}, nil
 }
 
-func (h *history) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (h *history) Scan(_ context.Context, q source.Scan) (source.Page, error) {
 	h.scans = append(h.scans, q)
 	h.clock = h.clock.Add(h.took)
 	if h.atOnceMost > 0 && q.Limit > h.atOnceMost {
-		return evaluator.Page{}, evaluator.ErrTooMuch
+		return source.Page{}, source.ErrTooMuch
 	}
 	matcher, err := rules.Compile(q.Narrow.Scope, q.Narrow.Filter)
 	if err != nil {
-		return evaluator.Page{}, err
+		return source.Page{}, err
 	}
-	var page evaluator.Page
+	var page source.Page
 	for i := range h.rows {
 		e := &h.rows[i]
 		if !slices.Contains(q.Tenants.Names, e.TenantID) || !e.Position().After(q.After) || e.StartTimeNS >= q.BeforeNS || e.EndedNS() < q.EndedSinceNS || !matcher.Match(e) {
@@ -250,7 +251,7 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 	var did rehearsed
 	for at := fromNS; at < toNS; at += int64(rule.IntervalSeconds) * second {
 		request := evaluator.WindowRequest{
-			Tenants: evaluator.Tenants{Names: []string{rule.TenantID}}, Rules: []evaluator.WindowRule{{Rule: rule, Judge: judge}},
+			Tenants: source.Tenants{Names: []string{rule.TenantID}}, Rules: []evaluator.WindowRule{{Rule: rule, Judge: judge}},
 			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
 		}
 		if rule.FireMode == rules.AbsentInWindow {

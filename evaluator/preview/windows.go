@@ -16,7 +16,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
@@ -399,7 +399,7 @@ func (p *run) newest(ctx context.Context, s sample) (*rules.Exchange, error) {
 	scan.After, scan.BeforeNS = cursor.Position{StartTimeNS: s.newest.startNS - 1}, s.newest.startNS+1
 	for {
 		page, err := p.Source.Scan(ctx, scan)
-		if errors.Is(err, evaluator.ErrTooMuch) && scan.Limit > 1 {
+		if errors.Is(err, source.ErrTooMuch) && scan.Limit > 1 {
 			scan.Limit /= 2
 			continue
 		}

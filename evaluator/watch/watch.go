@@ -29,6 +29,7 @@ import (
 	"sync"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 )
 
 const (
@@ -60,7 +61,7 @@ type Source interface {
 
 // ArrivalsQuery asks how many exchanges ended in each bucket.
 type ArrivalsQuery struct {
-	Tenants evaluator.Tenants
+	Tenants source.Tenants
 	// FromNS, inclusive, and ToNS, exclusive, are when exchanges ended, in nanoseconds
 	// since the Unix epoch; what began before StartFromNS is not counted. What ended before
 	// CutNS, an instant between them, is counted separately as well.
@@ -71,7 +72,7 @@ type ArrivalsQuery struct {
 
 // Arrivals is the answer to an [ArrivalsQuery].
 type Arrivals struct {
-	// Server identifies the server that answered, as in [evaluator.Observation].
+	// Server identifies the server that answered, as in [source.Observation].
 	Server string
 	// Counts is the number of exchanges that ended in each bucket that is not empty, by the
 	// beginning of the bucket; Before is how many of them ended before the cut. An exchange that

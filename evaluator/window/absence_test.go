@@ -16,6 +16,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -210,7 +211,7 @@ func (w *world) pass(at int) evaluator.WindowOutcome {
 	w.now = at
 	nowNS := origin + int64(at)*second
 	r := evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: w.tenants}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
+		Tenants: source.Tenants{Names: w.tenants}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
 		Watch: w.watch, Watches: true, Over: func() bool { return false },
 	}
 	outcome := w.engine.Evaluate(w.Context(), r)
@@ -1008,7 +1009,7 @@ func TestWatchThatTakesAllTheTime(t *testing.T) {
 	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
 	w := newWorld(t, windowtest.Compiled(counts.Rule), absent)
 	outcome := w.engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: w.tenants}, Rules: w.list, WatermarkNS: origin, Now: time.Unix(0, origin), Watches: true,
+		Tenants: source.Tenants{Names: w.tenants}, Rules: w.list, WatermarkNS: origin, Now: time.Unix(0, origin), Watches: true,
 		Over: func() bool { return len(w.queries) > 0 },
 	})
 	if !slices.Contains(outcome.Evaluated, counts.ID) {

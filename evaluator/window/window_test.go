@@ -42,7 +42,7 @@ const (
 
 // source counts five exchanges for each rule, which is identified by its application. If its groups
 // are set, they are returned instead.
-type source struct {
+type exchanges struct {
 	// poison makes a query fail, down all of them.
 	poison string
 	down   bool
@@ -58,7 +58,7 @@ type source struct {
 	counts  [][]string
 }
 
-func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (answer counting.Tallies, _ error) {
+func (s *exchanges) Tally(ctx context.Context, q counting.TallyQuery) (answer counting.Tallies, _ error) {
 	if s.down {
 		return answer, errDown
 	}
@@ -75,7 +75,7 @@ func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (answer count
 	return answer, nil
 }
 
-func (s *source) CountWindows(_ context.Context, windows []counting.Query) (counting.Counted, error) {
+func (s *exchanges) CountWindows(_ context.Context, windows []counting.Query) (counting.Counted, error) {
 	if s.down {
 		return counting.Counted{}, errDown
 	}
@@ -94,11 +94,11 @@ func (s *source) CountWindows(_ context.Context, windows []counting.Query) (coun
 	return counting.Counted{Groups: slices.Repeat([][]counting.Group{groups}, len(windows))}, nil
 }
 
-func (s *source) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
+func (s *exchanges) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
 	return watch.Arrivals{}, errors.New("no rule is about absence")
 }
 
-func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
+func (s *exchanges) Newest(_ context.Context, windows []counting.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	for i, w := range windows {
 		for _, g := range w.Groups {
@@ -112,16 +112,16 @@ func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 	return newest, nil
 }
 
-func (s *source) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
+func (s *exchanges) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
 
-func (s *source) CountTexts(r *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
+func (s *exchanges) CountTexts(r *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
 	if s.panics != "" && r.Scope.Applications[0] == s.panics {
 		panic("a text that nobody expected")
 	}
 	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
 }
 
-func newEvaluator(s *source) *window.Evaluator {
+func newEvaluator(s *exchanges) *window.Evaluator {
 	return window.New(window.Options{Source: s, Texts: s, Logger: slog.New(slog.DiscardHandler)})
 }
 
@@ -150,7 +150,7 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 		list[i].FireMode, list[i].Threshold, list[i].Percentile, list[i].MinVolume = rules.DurationInWindow, 0, 95, 5
 		list[i].DurationMS = int64(1 + i)
 	}
-	s := &source{lasted: 3e6, groups: []counting.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
+	s := &exchanges{lasted: 3e6, groups: []counting.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
 	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request(windowtest.Plain(list)))
 	if s.tallies != 1 || len(s.counts) != 1 || len(s.counts[0]) != 3 || len(outcome.Changes) != 3 || len(outcome.Evaluated) != 8 {
 		t.Fatalf("%d tallies, counts of %v, %d alerts", s.tallies, s.counts, len(outcome.Changes))
@@ -164,7 +164,7 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 
 // TestWhatCannotBeCountedFails has a rule whose query fails, and a source that is unavailable.
 func TestWhatCannotBeCountedFails(t *testing.T) {
-	s := &source{poison: "001"}
+	s := &exchanges{poison: "001"}
 	engine := newEvaluator(s)
 	if _, outcome := evaluate(t, engine, windowtest.Request(windowtest.Some(3))); len(outcome.Failed) > 0 {
 		t.Errorf("failed at once: %v", outcome.Failed)
@@ -184,7 +184,7 @@ func TestWhatCannotBeCountedFails(t *testing.T) {
 
 // TestOneRuleThatPanicsFailsAlone lets the texts of a rule panic: all others raise their alerts.
 func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
-	s := &source{panics: "042"}
+	s := &exchanges{panics: "042"}
 	e := newEvaluator(s)
 	for range 2 {
 		got, outcome := evaluate(t, e, windowtest.Request(windowtest.Some(120)))
@@ -201,7 +201,7 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 func TestWhatWasCountedIsConcluded(t *testing.T) {
 	for name, list := range map[string][]evaluator.WindowRule{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
 		t.Run(name, func(t *testing.T) {
-			s := &source{}
+			s := &exchanges{}
 			r := windowtest.Request(list)
 			r.Over = func() bool { return len(s.counts)+s.tallies > 0 }
 			got, outcome := evaluate(t, newEvaluator(s), r)
@@ -213,7 +213,7 @@ func TestWhatWasCountedIsConcluded(t *testing.T) {
 }
 
 // steps evaluates one rule and returns its steps as text.
-func steps(t *testing.T, s *source, rule evaluator.WindowRule, open ...evaluator.OpenAlert) []string {
+func steps(t *testing.T, s *exchanges, rule evaluator.WindowRule, open ...evaluator.OpenAlert) []string {
 	t.Helper()
 	r := windowtest.Request([]evaluator.WindowRule{rule})
 	for i := range open {
@@ -248,7 +248,7 @@ func openAlert(group string, state alerts.State) evaluator.OpenAlert {
 func TestStepsOfGroups(t *testing.T) {
 	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve = rules.GroupByRoute, true
-	s := &source{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
+	s := &exchanges{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
 		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
 	want := []string{"clear below 4", "clear gone 0", "release released 0", "raise new 7 FIRED", "raise hex:00 5 FIRED"}
@@ -277,7 +277,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &source{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "other", Observed: 7}, {Group: "fires", Observed: 6}, {Group: "routed", Observed: 5}, {Group: "unrouted", Observed: 5}}}
+	s := &exchanges{groups: []counting.Group{{Group: "new", Observed: 7}, {Group: "other", Observed: 7}, {Group: "fires", Observed: 6}, {Group: "routed", Observed: 5}, {Group: "unrouted", Observed: 5}}}
 	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
 	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
 	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
@@ -360,7 +360,7 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 			if c.edited == nil {
 				c.edited = &rule
 			}
-			if diff := cmp.Diff(c.want, steps(t, &source{groups: c.groups}, *c.edited, c.open)); diff != "" {
+			if diff := cmp.Diff(c.want, steps(t, &exchanges{groups: c.groups}, *c.edited, c.open)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -380,7 +380,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 		for filter, plainly := range map[string]bool{"conditions": false, "tallies": true} {
 			rule := windowtest.RuleOf(0, "default")
 			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
-			s := &source{groups: []counting.Group{}}
+			s := &exchanges{groups: []counting.Group{}}
 			list := []evaluator.WindowRule{rule}
 			if plainly {
 				// Seven others of which the tally counts none: none of them queries for failures.
@@ -408,8 +408,8 @@ func TestEditKeepsWhatFires(t *testing.T) {
 // TestIDsAreDerived evaluates the same twice.
 func TestIDsAreDerived(t *testing.T) {
 	r := windowtest.Request(windowtest.Some(1))
-	_, first := evaluate(t, newEvaluator(&source{}), r)
-	_, again := evaluate(t, newEvaluator(&source{}), r)
+	_, first := evaluate(t, newEvaluator(&exchanges{}), r)
+	_, again := evaluate(t, newEvaluator(&exchanges{}), r)
 	if diff := cmp.Diff(first.Changes, again.Changes); diff != "" {
 		t.Error(diff)
 	}
@@ -422,7 +422,7 @@ func TestIDsAreDerived(t *testing.T) {
 	r = windowtest.Request([]evaluator.WindowRule{reminding})
 	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
 	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
-	_, reminded := evaluate(t, newEvaluator(&source{}), r)
+	_, reminded := evaluate(t, newEvaluator(&exchanges{}), r)
 	if n := reminded.Changes[0].Notifications[0]; n.ID != notify.ID(r.Open[0].ID, uuid.UUID{1}, notify.ReasonReminder, 3) {
 		t.Errorf("%+v", n)
 	}
@@ -433,7 +433,7 @@ func TestIDsAreDerived(t *testing.T) {
 func TestMoreGroupsThanAlerts(t *testing.T) {
 	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy, rule.ArmedSinceNS = rules.GroupByRoute, watermark-30*second
-	s := &source{}
+	s := &exchanges{}
 	for i := range 1001 {
 		s.groups = append(s.groups, counting.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
 	}
@@ -470,7 +470,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 	rule := windowtest.RuleOf(0, "default")
 	rule.GroupBy = rules.GroupByRoute
-	s := &source{groups: []counting.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
+	s := &exchanges{groups: []counting.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
 	for i := range 1001 {
 		s.groups = append(s.groups, counting.Group{Group: fmt.Sprint(i), Observed: 4})
 	}
@@ -484,7 +484,7 @@ func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 // TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow has a server without lag count, and
 // one that lags asked for the newest exchange.
 func TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow(t *testing.T) {
-	s := &source{hides: true}
+	s := &exchanges{hides: true}
 	rule := windowtest.RuleOf(0, "default")
 	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]evaluator.WindowRule{rule}))
 	if len(outcome.Changes) != 1 || outcome.Changes[0].Step != alerts.Raise {

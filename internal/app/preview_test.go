@@ -14,6 +14,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/source"
 	"tocsin/internal/clickhouse"
 	"tocsin/notify/template"
 	"tocsin/rules"
@@ -153,7 +154,7 @@ type clock struct {
 	ns int64
 }
 
-func (c *clock) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (c *clock) Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error) {
 	seen, err := c.Source.Observe(ctx, q)
 	seen.NowNS = c.ns
 	return seen, err

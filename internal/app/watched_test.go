@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/clickhouse"
@@ -65,9 +66,9 @@ func (s *watched) counts() map[string]int {
 	return asked
 }
 
-func (s *watched) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (s *watched) Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error) {
 	if err := s.note("Observe"); err != nil {
-		return evaluator.Observation{}, err
+		return source.Observation{}, err
 	}
 	q.SettleNS -= s.ahead.Nanoseconds()
 	seen, err := s.Source.Observe(ctx, q)
@@ -75,16 +76,16 @@ func (s *watched) Observe(ctx context.Context, q evaluator.ObserveQuery) (evalua
 	return seen, err
 }
 
-func (s *watched) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (s *watched) RowCounts(ctx context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	if err := s.note("RowCounts"); err != nil {
-		return evaluator.RowCounts{}, err
+		return source.RowCounts{}, err
 	}
 	return s.Source.RowCounts(ctx, q)
 }
 
-func (s *watched) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (s *watched) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
 	if err := s.note("Scan"); err != nil {
-		return evaluator.Page{}, err
+		return source.Page{}, err
 	}
 	page, err := s.Source.Scan(ctx, q)
 	if s.scanned != nil {

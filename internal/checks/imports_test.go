@@ -54,17 +54,17 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/storetest", "internal/simulate/model"},
-			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
+			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
 		},
 		{
 			packages: []string{"internal/simulate"},
-			may:      vocabulary("notify", "evaluator", "evaluator/resolution", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/simulate/..."),
+			may:      vocabulary("notify", "evaluator", "evaluator/resolution", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/simulate/..."),
 		},
 		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
 			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest"),
 		},
-		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator")},
+		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator", "evaluator/source")},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
 			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
@@ -79,7 +79,7 @@ func layers() []layer {
 		{packages: []string{"cmd/tocsin/..."}, may: vocabulary("client", "cmd/tocsin/...", "internal/...", "migrations")},
 		{
 			packages: []string{"cmd/devstack/..."},
-			may:      vocabulary("cmd/devstack/...", "internal/...", "migrations", "notify/...", "evaluator"),
+			may:      vocabulary("cmd/devstack/...", "internal/...", "migrations", "notify/...", "evaluator", "evaluator/source"),
 		},
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -26,11 +26,11 @@ func BenchmarkMatching(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = source.Close() })
+	b.Cleanup(func() { _ = ch.Close() })
 	everything := []rules.Status{rules.Completed, rules.Failed}
 	second := int64(1000)
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func BenchmarkMatching(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				n, err := matching(b.Context(), source, cursor.Range{FromNS: from, ToNS: from + hour}, evaluator.Narrowing{Scope: c.scope, Filter: c.filter})
+				n, err := matching(b.Context(), ch, cursor.Range{FromNS: from, ToNS: from + hour}, source.Narrowing{Scope: c.scope, Filter: c.filter})
 				if err != nil || n == 0 {
 					b.Fatal(n, err)
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/reconcile"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -68,8 +68,8 @@ func TestEndsOutOfReach(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			source := openWith(t, db, c.mapping)
-			page, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: at - 1}, at+10)))
+			ch := openWith(t, db, c.mapping)
+			page, err := found(ch.Scan(t.Context(), scan(cursor.Position{StartTimeNS: at - 1}, at+10)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,36 +94,36 @@ func TestEndsOutOfReach(t *testing.T) {
 			slices.Sort(since)
 			recent := scan(cursor.Position{StartTimeNS: at - 1}, at+10)
 			recent.EndedSinceNS = at
-			if page, err = found(source.Scan(t.Context(), recent)); err != nil || !slices.Equal(ids(page), since) {
+			if page, err = found(ch.Scan(t.Context(), recent)); err != nil || !slices.Equal(ids(page), since) {
 				t.Errorf("scan of what ended since: %q, %v; want %q", ids(page), err, since)
 			}
-			matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
+			matched, err := ch.Matched(t.Context(), reconcile.MatchedQuery{
 				TenantID: "default", After: cursor.Position{StartTimeNS: at - 1}, BeforeNS: at + 10, EndedFromNS: at, EndedToNS: math.MaxInt64, Limit: 10,
 			})
 			if err != nil || len(matched) != len(since) {
 				t.Errorf("matched: %+v, %v; want %q", matched, err, since)
 			}
-			if n := observed(t, source, cursor.Range{FromNS: at - 1, ToNS: at + 10}, rules.Failed); n != len(c.want) {
+			if n := observed(t, ch, cursor.Range{FromNS: at - 1, ToNS: at + 10}, rules.Failed); n != len(c.want) {
 				t.Errorf("fingerprints count %d", n)
 			}
 			for id, r := range c.want {
-				e, there, err := source.Exchange(t.Context(), "default", cursor.Position{StartTimeNS: at, ExecutionID: id})
+				e, there, err := ch.Exchange(t.Context(), "default", cursor.Position{StartTimeNS: at, ExecutionID: id})
 				if err != nil || !there || e.DurationNS != r.durationNS {
 					t.Errorf("exchange %s: %+v, %v, %v", id, e, there, err)
 				}
 			}
 			least := int64(1)
-			total, err := matching(t.Context(), source, cursor.Range{FromNS: at - 1, ToNS: at + 10},
-				evaluator.Narrowing{Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &least}})
+			total, err := matching(t.Context(), ch, cursor.Range{FromNS: at - 1, ToNS: at + 10},
+				source.Narrowing{Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &least}})
 			if err != nil || total != 1 {
 				t.Errorf("%d by duration, %v", total, err)
 			}
-			took, err := source.Durations(t.Context(), rules.DurationQuery{TenantID: "default", FromNS: at - 1, ToNS: at + 10, Limit: 10})
+			took, err := ch.Durations(t.Context(), rules.DurationQuery{TenantID: "default", FromNS: at - 1, ToNS: at + 10, Limit: 10})
 			if err != nil || took.Exchanges != 1 || took.MedianNS < century {
 				t.Errorf("durations: %+v, %v", took, err)
 			}
 			all := time.Duration(max(0, db.Now(t)-at)) + time.Hour
-			if report, err := source.Check(t.Context(), clickhouse.CheckOptions{Window: all}); err != nil || report.Broken() {
+			if report, err := ch.Check(t.Context(), clickhouse.CheckOptions{Window: all}); err != nil || report.Broken() {
 				t.Errorf("check: %+v, %v", report.Findings, err)
 			}
 		})
@@ -151,10 +151,10 @@ func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	source := openWith(t, db, clickhouse.Mapping{
+	ch := openWith(t, db, clickhouse.Mapping{
 		Table: "jobs", TenantID: "tenant", StartTime: "start", ExecutionID: "id", Environment: "''", Application: "''", Route: "''", Failed: "true",
 	})
-	_, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10)))
+	_, err := found(ch.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10)))
 	if err == nil || !strings.Contains(err.Error(), "a row of the table jobs contains a time before 1677-09-21 or after 2262-04-11: correct it") {
 		t.Errorf("%v; want an error that says what to do", err)
 	}

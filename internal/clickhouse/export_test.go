@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -15,7 +15,7 @@ import (
 type Reading struct{ Parts, Granules uint64 }
 
 // Read returns what ClickHouse reads for a scan.
-func Read(ctx context.Context, s *Source, scan evaluator.Scan) (Reading, error) {
+func Read(ctx context.Context, s *Source, scan source.Scan) (Reading, error) {
 	p, err := scanned(&s.mapping, scan)
 	if err != nil {
 		return Reading{}, err
@@ -29,7 +29,7 @@ func Read(ctx context.Context, s *Source, scan evaluator.Scan) (Reading, error) 
 }
 
 // CountingPlan returns ClickHouse's plan for counting rows.
-func CountingPlan(ctx context.Context, s *Source, rq evaluator.RowCountQuery) (plan string, err error) {
+func CountingPlan(ctx context.Context, s *Source, rq source.RowCountQuery) (plan string, err error) {
 	q := rowCountQuery(&s.mapping, rq, s.sortedByStart(ctx))
 	rows, err := s.conn.Query(s.bounded(ctx, q, 1000), "EXPLAIN "+q.sql)
 	if err != nil {
@@ -53,12 +53,12 @@ func TryWrite(ctx context.Context, s *Source) error {
 
 // Statements returns the statements of a mapping with their parameters. The scan comes first
 // without its applications, its end and the id of its position.
-func Statements(m Mapping, scan evaluator.Scan, o evaluator.ObserveQuery, narrow evaluator.Narrowing) ([]string, error) {
+func Statements(m Mapping, scan source.Scan, o source.ObserveQuery, narrow source.Narrowing) ([]string, error) {
 	wide, matching := scan, scan
 	wide.Applications, wide.After.ExecutionID, wide.EndedSinceNS = nil, "", 0
 	matching.Narrow = &narrow
 	var queries []query
-	for _, s := range []evaluator.Scan{wide, scan, matching} {
+	for _, s := range []source.Scan{wide, scan, matching} {
 		p, err := scanned(&m, s)
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func Statements(m Mapping, scan evaluator.Scan, o evaluator.ObserveQuery, narrow
 	recent := o
 	recent.ToNS, recent.SettleNS = 0, 1_000_000_000
 	recent.Statuses = []rules.Status{rules.Failed}
-	counts := evaluator.RowCountQuery{Tenants: o.Tenants, Ranges: []cursor.Range{{FromNS: o.FromNS, ToNS: o.ToNS}, {FromNS: o.ToNS, ToNS: o.ToNS + 5}}}
+	counts := source.RowCountQuery{Tenants: o.Tenants, Ranges: []cursor.Range{{FromNS: o.FromNS, ToNS: o.ToNS}, {FromNS: o.ToNS, ToNS: o.ToNS + 5}}}
 	queries = append(queries, observeQuery(&m, o), observeQuery(&m, recent), rowCountQuery(&m, counts, false), rowCountQuery(&m, counts, true))
 	texts := make([]string, len(queries))
 	for i, q := range queries {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
@@ -59,11 +59,11 @@ func TestStatementsGolden(t *testing.T) {
 		},
 		NotErrorTypes: []string{"Cancelled"}, ErrorMessageNotContains: []string{"retry later"}, ErrorMessageNotMatches: []string{`^health`},
 	}
-	s := evaluator.Scan{
-		Tenants: evaluator.Tenants{Names: []string{"acme", "default"}, Index: 3, Of: 8}, After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,
+	s := source.Scan{
+		Tenants: source.Tenants{Names: []string{"acme", "default"}, Index: 3, Of: 8}, After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,
 		Statuses: []rules.Status{rules.Failed}, Applications: []string{"it's", "orders"}, EndedSinceNS: base + 5, Limit: 1000,
 	}
-	o := evaluator.ObserveQuery{
+	o := source.ObserveQuery{
 		Tenants: tenants("default"), Statuses: []rules.Status{rules.Completed, rules.Failed}, FromNS: base, ToNS: base + 10, WidthNS: 60_000_000_000,
 	}
 	bare := clickhouse.Mapping{
@@ -72,7 +72,7 @@ func TestStatementsGolden(t *testing.T) {
 	}
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces(), "bare": bare} {
 		t.Run(name, func(t *testing.T) {
-			statements, err := clickhouse.Statements(m, s, o, evaluator.Narrowing{Scope: scope, Filter: filter})
+			statements, err := clickhouse.Statements(m, s, o, source.Narrowing{Scope: scope, Filter: filter})
 			if err != nil {
 				t.Fatal(err)
 			}

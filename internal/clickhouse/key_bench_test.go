@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -39,9 +39,9 @@ func BenchmarkSortKeys(b *testing.B) {
 		}
 		partition := share(names, 3, min(8, uint32(tenants)))
 		if tenants == 1 {
-			partition = evaluator.Tenants{Names: names}
+			partition = source.Tenants{Names: names}
 		}
-		one := evaluator.Tenants{Names: partition.Names[:1]}
+		one := source.Tenants{Names: partition.Names[:1]}
 		for _, key := range keys() {
 			db := chtest.New(b)
 			for _, statement := range []string{
@@ -61,32 +61,32 @@ func BenchmarkSortKeys(b *testing.B) {
 			}
 			m := clickhouse.Exchanges()
 			m.Table, m.Prune = "keyed", key.prune
-			source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: m, Version: "test"})
+			ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: m, Version: "test"})
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.Cleanup(func() { _ = source.Close() })
+			b.Cleanup(func() { _ = ch.Close() })
 			failures := []rules.Status{rules.Failed}
 			// Each time another range: ClickHouse caches where a condition did not match.
 			shift := int64(0)
-			scan := func(of evaluator.Tenants, last int64) evaluator.Scan {
+			scan := func(of source.Tenants, last int64) source.Scan {
 				shift++
-				return evaluator.Scan{
+				return source.Scan{
 					Tenants: of, After: cursor.Position{StartTimeNS: end - last - shift}, BeforeNS: end - shift, Statuses: failures, Limit: 1000,
 				}
 			}
 			for _, c := range []struct {
 				name string
-				of   evaluator.Tenants
+				of   source.Tenants
 				last int64
 			}{{"a second", partition, second}, {"a second of one tenant", one, second}, {"all of one tenant", one, end - from}} {
 				b.Run(fmt.Sprintf("%d/%s/%s", tenants, key.name, c.name), func(b *testing.B) {
 					for b.Loop() {
-						if _, err := source.Scan(b.Context(), scan(c.of, c.last)); err != nil {
+						if _, err := ch.Scan(b.Context(), scan(c.of, c.last)); err != nil {
 							b.Fatal(err)
 						}
 					}
-					read, err := clickhouse.Read(b.Context(), source, scan(c.of, c.last))
+					read, err := clickhouse.Read(b.Context(), ch, scan(c.of, c.last))
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -96,7 +96,7 @@ func BenchmarkSortKeys(b *testing.B) {
 			b.Run(fmt.Sprintf("%d/%s/two minutes by second", tenants, key.name), func(b *testing.B) {
 				for b.Loop() {
 					shift++
-					if _, err := source.Observe(b.Context(), evaluator.ObserveQuery{
+					if _, err := ch.Observe(b.Context(), source.ObserveQuery{
 						Tenants: partition, Statuses: failures, FromNS: end - 120*second - shift, ToNS: end - shift, WidthNS: second,
 					}); err != nil {
 						b.Fatal(err)

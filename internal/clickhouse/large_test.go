@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -36,16 +36,16 @@ func TestAScanIsBoundedInBytes(t *testing.T) {
 		{large / 2, 2, true},
 		{large / 2, 1, false},
 	} {
-		source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, ScanBytes: c.bytes, Version: "test"})
+		ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, ScanBytes: c.bytes, Version: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = source.Close() })
-		for name, narrow := range map[string]*evaluator.Narrowing{"all": nil, "narrowed": {Filter: rules.Filter{ErrorMessageContains: "def"}}} {
+		t.Cleanup(func() { _ = ch.Close() })
+		for name, narrow := range map[string]*source.Narrowing{"all": nil, "narrowed": {Filter: rules.Filter{ErrorMessageContains: "def"}}} {
 			s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
 			s.Limit, s.Narrow = c.limit, narrow
-			page, err := found(source.Scan(t.Context(), s))
-			if c.tooMuch && !errors.Is(err, evaluator.ErrTooMuch) || !c.tooMuch && (err != nil || len(page) != c.limit) {
+			page, err := found(ch.Scan(t.Context(), s))
+			if c.tooMuch && !errors.Is(err, source.ErrTooMuch) || !c.tooMuch && (err != nil || len(page) != c.limit) {
 				t.Errorf("%s: a scan for %d under a bound of %d: %d exchanges, %v", name, c.limit, c.bytes, len(page), err)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -42,11 +42,11 @@ func BenchmarkNarrowedScan(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: tables[table].mapping, Version: "test"})
+		ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: tables[table].mapping, Version: "test"})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { _ = source.Close() })
+		b.Cleanup(func() { _ = ch.Close() })
 		for name, applications := range map[string][]string{"all": nil, "two": {"app-7", "app-42"}} {
 			b.Run(table+"/"+name, func(b *testing.B) {
 				read, pages := 0, 0
@@ -54,7 +54,7 @@ func BenchmarkNarrowedScan(b *testing.B) {
 				for b.Loop() {
 					at := cursor.Position{StartTimeNS: from + 990*second - 1}
 					for {
-						page, err := source.Scan(b.Context(), evaluator.Scan{
+						page, err := ch.Scan(b.Context(), source.Scan{
 							Tenants: tenants("default"), After: at, BeforeNS: from + 1000*second, Statuses: []rules.Status{rules.Failed},
 							Applications: applications, Limit: 1000,
 						})

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 )
 
 // server is an expression that identifies the server that evaluates it within its cluster, by the
@@ -30,7 +30,7 @@ func clockQuery() query {
 // The returned clock and the end of the range are one expression, which ClickHouse evaluates once.
 // Its old analyzer evaluates it twice, the returned value first. Then the range ends less than a
 // millisecond later than the answer says, and nothing before the returned end is left out.
-func observeQuery(m *Mapping, o evaluator.ObserveQuery) query {
+func observeQuery(m *Mapping, o source.ObserveQuery) query {
 	q := query{parameters: map[string]string{
 		"from": strconv.FormatInt(o.FromNS, 10), "width": strconv.FormatInt(o.WidthNS, 10),
 	}}
@@ -78,8 +78,8 @@ GROUP BY tocsin_bucket
 }
 
 // Observe returns the clock and the fingerprints of a range.
-func (s *Source) Observe(ctx context.Context, o evaluator.ObserveQuery) (evaluator.Observation, error) {
-	var answer evaluator.Observation
+func (s *Source) Observe(ctx context.Context, o source.ObserveQuery) (source.Observation, error) {
+	var answer source.Observation
 	if o.ToNS != 0 && o.FromNS >= o.ToNS {
 		q := clockQuery()
 		err := s.row(ctx, q, &answer.Server, &answer.NowNS)
@@ -92,10 +92,10 @@ func (s *Source) Observe(ctx context.Context, o evaluator.ObserveQuery) (evaluat
 	var buckets []int64
 	var counts, checksums []uint64
 	if err := s.row(ctx, q, &answer.Server, &answer.NowNS, &buckets, &counts, &checksums); err != nil {
-		return evaluator.Observation{}, err
+		return source.Observation{}, err
 	}
 	if len(counts) != len(buckets) || len(checksums) != len(buckets) {
-		return evaluator.Observation{}, fmt.Errorf("clickhouse: %d buckets with %d counts and %d checksums", len(buckets), len(counts), len(checksums))
+		return source.Observation{}, fmt.Errorf("clickhouse: %d buckets with %d counts and %d checksums", len(buckets), len(counts), len(checksums))
 	}
 	answer.Fingerprints = make([]backlog.Fingerprint, len(buckets))
 	for i := range buckets {
@@ -106,7 +106,7 @@ func (s *Source) Observe(ctx context.Context, o evaluator.ObserveQuery) (evaluat
 
 // Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
 func (s *Source) Now(ctx context.Context) (int64, error) {
-	answer, err := s.Observe(ctx, evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
+	answer, err := s.Observe(ctx, source.ObserveQuery{FromNS: 1, ToNS: 1})
 	if err != nil {
 		return 0, fmt.Errorf("read the clock: %w", err)
 	}
@@ -116,7 +116,7 @@ func (s *Source) Now(ctx context.Context) (int64, error) {
 // rowCountQuery counts the rows of ranges. Its conditions only use the primary key, because only
 // then ClickHouse counts whole granules without reading them. So it has a condition on tenants if
 // the key begins with the tenant, and none if it begins with the start time.
-func rowCountQuery(m *Mapping, rq evaluator.RowCountQuery, byStart bool) query {
+func rowCountQuery(m *Mapping, rq source.RowCountQuery, byStart bool) query {
 	q := query{parameters: map[string]string{}}
 	tenants := ""
 	if !byStart {
@@ -146,23 +146,23 @@ FROM (
 
 // RowCounts returns how many rows begin in each of some ranges. If the table is sorted by start
 // time, the rows are those of all tenants.
-func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (s *Source) RowCounts(ctx context.Context, rq source.RowCountQuery) (source.RowCounts, error) {
 	if len(rq.Ranges) == 0 {
-		answer, err := s.Observe(ctx, evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
-		return evaluator.RowCounts{Server: answer.Server}, err
+		answer, err := s.Observe(ctx, source.ObserveQuery{FromNS: 1, ToNS: 1})
+		return source.RowCounts{Server: answer.Server}, err
 	}
 	q := rowCountQuery(&s.mapping, rq, s.sortedByStart(ctx))
 	if middle := len(rq.Ranges) / 2; middle > 0 && q.size() > maxStatement {
 		return s.rowCountsOfParts(ctx, rq, middle)
 	}
-	var answer evaluator.RowCounts
+	var answer source.RowCounts
 	var numbers []uint32
 	var counts []uint64
 	if err := s.row(ctx, q, &answer.Server, &numbers, &counts); err != nil {
-		return evaluator.RowCounts{}, err
+		return source.RowCounts{}, err
 	}
 	if len(numbers) != len(rq.Ranges) || len(counts) != len(rq.Ranges) {
-		return evaluator.RowCounts{}, fmt.Errorf("clickhouse: %d counts of %d ranges", len(numbers), len(rq.Ranges))
+		return source.RowCounts{}, fmt.Errorf("clickhouse: %d counts of %d ranges", len(numbers), len(rq.Ranges))
 	}
 	answer.Counts = make([]uint64, len(counts))
 	for i, number := range numbers {
@@ -175,19 +175,19 @@ func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (eva
 var errTwoServers = errors.New("two ClickHouse servers answered parts of one query; let TOCSIN_CLICKHOUSE_URL lead to the same server as long as it is up")
 
 // rowCountsOfParts asks separately for the ranges before middle and from middle on.
-func (s *Source) rowCountsOfParts(ctx context.Context, rq evaluator.RowCountQuery, middle int) (evaluator.RowCounts, error) {
-	left, err := s.RowCounts(ctx, evaluator.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[:middle]})
+func (s *Source) rowCountsOfParts(ctx context.Context, rq source.RowCountQuery, middle int) (source.RowCounts, error) {
+	left, err := s.RowCounts(ctx, source.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[:middle]})
 	if err != nil {
-		return evaluator.RowCounts{}, err
+		return source.RowCounts{}, err
 	}
-	right, err := s.RowCounts(ctx, evaluator.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[middle:]})
+	right, err := s.RowCounts(ctx, source.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[middle:]})
 	if err != nil {
-		return evaluator.RowCounts{}, err
+		return source.RowCounts{}, err
 	}
 	if left.Server != right.Server {
-		return evaluator.RowCounts{}, errTwoServers
+		return source.RowCounts{}, errTwoServers
 	}
-	return evaluator.RowCounts{Server: left.Server, Counts: append(left.Counts, right.Counts...)}, nil
+	return source.RowCounts{Server: left.Server, Counts: append(left.Counts, right.Counts...)}, nil
 }
 
 // sortedByStart reports whether the sort key of the table is known to begin with the start time.

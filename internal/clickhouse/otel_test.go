@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
@@ -36,12 +36,12 @@ func otelDatabase(t *testing.T) chtest.Database {
 
 func openWith(t *testing.T, db chtest.Database, m clickhouse.Mapping) *clickhouse.Source {
 	t.Helper()
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: m, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: m, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	return source
+	t.Cleanup(func() { _ = ch.Close() })
+	return ch
 }
 
 func TestSpansAreExchanges(t *testing.T) {
@@ -62,7 +62,7 @@ func TestSpansAreExchanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := openWith(t, db, clickhouse.OtelTraces())
+	ch := openWith(t, db, clickhouse.OtelTraces())
 	end := func(ns int64) *int64 { return &ns }
 	want := []rules.Exchange{
 		{
@@ -94,23 +94,23 @@ func TestSpansAreExchanges(t *testing.T) {
 	} {
 		s := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
 		s.Statuses = c.statuses
-		got, err := found(source.Scan(t.Context(), s))
+		got, err := found(ch.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		if n := observed(t, source, cursor.Range{FromNS: base - 1, ToNS: base + 10}, c.statuses...); n != len(c.want) {
+		if n := observed(t, ch, cursor.Range{FromNS: base - 1, ToNS: base + 10}, c.statuses...); n != len(c.want) {
 			t.Errorf("%s: fingerprints count %d", name, n)
 		}
 	}
 	other := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
 	other.Tenants = tenants("other")
-	if got, err := found(source.Scan(t.Context(), other)); err != nil || len(got) != 0 {
+	if got, err := found(ch.Scan(t.Context(), other)); err != nil || len(got) != 0 {
 		t.Errorf("another tenant sees %d spans, %v", len(got), err)
 	}
-	total, err := matching(t.Context(), source, cursor.Range{FromNS: base - 1, ToNS: base + 10}, evaluator.Narrowing{
+	total, err := matching(t.Context(), ch, cursor.Range{FromNS: base - 1, ToNS: base + 10}, source.Narrowing{
 		Scope: rules.Scope{Applications: []string{"ord*"}},
 		Filter: rules.Filter{
 			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ref",
@@ -123,7 +123,7 @@ func TestSpansAreExchanges(t *testing.T) {
 	if err != nil || total != 1 {
 		t.Errorf("count = %d, %v", total, err)
 	}
-	countedByAttribute(t, source)
+	countedByAttribute(t, ch)
 }
 
 // mappingOf returns the mapping that a page of the documentation shows after a comment.
@@ -196,11 +196,11 @@ func TestTheMappingsOfTheDocumentation(t *testing.T) {
 
 // countedByAttribute counts failed spans by an attribute of the resource and by one that the span
 // overrides, in a table whose keys have low cardinality.
-func countedByAttribute(t *testing.T, source *clickhouse.Source) {
+func countedByAttribute(t *testing.T, ch *clickhouse.Source) {
 	t.Helper()
 	var got []string
 	for _, key := range []string{"host", "both"} {
-		counted, err := source.CountWindows(t.Context(), []counting.Query{{
+		counted, err := ch.CountWindows(t.Context(), []counting.Query{{
 			TenantID: "default", FromNS: base, ToNS: base + 1e9, StartFromNS: base, Grouping: rules.Grouping{By: rules.GroupByAttribute, Attribute: key}, Limit: 10,
 		}})
 		if err != nil {
@@ -214,7 +214,7 @@ func countedByAttribute(t *testing.T, source *clickhouse.Source) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("by conditions:\n%s", diff)
 	}
-	tallies, err := source.Tally(t.Context(), counting.TallyQuery{
+	tallies, err := ch.Tally(t.Context(), counting.TallyQuery{
 		Tenants: tenants("default"), StartFromNS: base, FromNS: []int64{base}, ToNS: base + 1e9, Statuses: []rules.Status{rules.Failed},
 		Attributes: []string{"both", "host"}, Limit: 10,
 	})

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/rules"
 )
@@ -196,7 +196,7 @@ func exchanges() *rapid.Generator[rules.Exchange] {
 func TestPredicateAgreesWithMatcher(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	ctx := t.Context()
 	set, matched, asked, refused := 0, 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -213,7 +213,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 			matcher, err := rules.Compile(scope, filter)
 			if err != nil {
 				refused++
-				if _, err := matching(ctx, source, cursor.Range{FromNS: base, ToNS: base + 100}, evaluator.Narrowing{Scope: scope, Filter: filter}); err == nil {
+				if _, err := matching(ctx, ch, cursor.Range{FromNS: base, ToNS: base + 100}, source.Narrowing{Scope: scope, Filter: filter}); err == nil {
 					rt.Fatalf("the matcher refuses %+v, the predicate does not", filter)
 				}
 				continue
@@ -225,9 +225,9 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 					want = append(want, rows[i].ExecutionID)
 				}
 			}
-			page, err := found(source.Scan(ctx, evaluator.Scan{
+			page, err := found(ch.Scan(ctx, source.Scan{
 				Tenants: tenants(tenant), After: cursor.Position{StartTimeNS: base - 1}, BeforeNS: base + 100, Limit: 100,
-				Narrow: &evaluator.Narrowing{Scope: scope, Filter: filter},
+				Narrow: &source.Narrowing{Scope: scope, Filter: filter},
 			}))
 			if err != nil {
 				rt.Fatalf("%+v %+v: %v", scope, filter, err)
@@ -251,7 +251,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 // texts would rarely reach.
 func TestExpressionsReadAlike(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	for i, c := range []struct {
 		expression, message string
 		want                bool
@@ -291,7 +291,7 @@ func TestExpressionsReadAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total, err := matching(t.Context(), source, cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1}, evaluator.Narrowing{Filter: filter})
+		total, err := matching(t.Context(), ch, cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1}, source.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,14 +305,14 @@ func TestExpressionsReadAlike(t *testing.T) {
 // compiled expression, and returns an error that says so.
 func TestExpressionTooLarge(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	db.Insert(t, failed(base, "a"))
 	for expression, want := range map[string]string{`\w{1000}`: "", `\pL{300}`: "", `\pL{1000}`: "shorten it"} {
 		filter := rules.Filter{ErrorMessageMatches: expression}
 		if _, err := rules.Compile(rules.Scope{}, filter); err != nil {
 			t.Fatal(err)
 		}
-		_, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
+		_, err := matching(t.Context(), ch, cursor.Range{FromNS: base, ToNS: base + 1}, source.Narrowing{Filter: filter})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expression, err, want)
 		}
@@ -323,7 +323,7 @@ func TestExpressionTooLarge(t *testing.T) {
 // allows, and checks that ClickHouse compiles them.
 func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	db.Insert(t, failed(base, "a"))
 	validator := rules.NewValidator()
 	accepted := func(expression string) error {
@@ -342,8 +342,8 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 		} {
 			most := sort.Search(60_000, func(n int) bool { return accepted(form(n+1)) != nil })
 			expression := form(most)
-			_, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1},
-				evaluator.Narrowing{Filter: rules.Filter{ErrorMessageMatches: expression}})
+			_, err := matching(t.Context(), ch, cursor.Range{FromNS: base, ToNS: base + 1},
+				source.Narrowing{Filter: rules.Filter{ErrorMessageMatches: expression}})
 			if most < 4 || err != nil {
 				t.Errorf("%s, %d times: %v", atom, most, err)
 			}
@@ -358,7 +358,7 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 // ClickHouse.
 func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	err := db.Conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, status, attributes)
 		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d), 'UTC'), 'x', 'FAILED', CAST([('k', 'first'), ('k', 'last')], 'Map(String, String)')`, base))
 	if err != nil {
@@ -370,12 +370,12 @@ func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := found(source.Scan(t.Context(), scan(cursor.Position{}, base+1)))
+		all, err := found(ch.Scan(t.Context(), scan(cursor.Position{}, base+1)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := slices.ContainsFunc(all, func(e rules.Exchange) bool { return matcher.Match(&e) })
-		total, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
+		total, err := matching(t.Context(), ch, cursor.Range{FromNS: base, ToNS: base + 1}, source.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/reconcile"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -56,20 +56,20 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 		}
 	}
 	post("", "SET "+strings.Join(append(list, "readonly = 2"), ", "))
-	source, err := clickhouse.Open(o)
+	ch, err := clickhouse.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = source.Close()
+		_ = ch.Close()
 		// Ends the session, which otherwise prevents the database from being dropped.
 		post("&session_timeout=0", "SELECT 1")
 	})
-	return source
+	return ch
 }
 
 // answers returns the results of a source's queries over a range, or their errors.
-func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit int) map[string]any {
+func answers(t *testing.T, ch *clickhouse.Source, within cursor.Range, limit int) map[string]any {
 	t.Helper()
 	of, failures := tenants("default", "other"), []rules.Status{rules.Failed}
 	all := map[string]any{}
@@ -78,29 +78,29 @@ func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit
 			all[name] = err
 		}
 	}
-	o, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1e9})
+	o, err := ch.Observe(t.Context(), source.ObserveQuery{Tenants: of, Statuses: failures, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1e9})
 	slices.SortFunc(o.Fingerprints, func(a, b backlog.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
 	add("observe", o.Fingerprints, err)
-	none, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: 1, ToNS: 2, WidthNS: 1})
+	none, err := ch.Observe(t.Context(), source.ObserveQuery{Tenants: of, Statuses: failures, FromNS: 1, ToNS: 2, WidthNS: 1})
 	add("observe nothing", len(none.Fingerprints), err)
-	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: of, Ranges: []cursor.Range{within, {FromNS: 1, ToNS: 2}}})
+	counts, err := ch.RowCounts(t.Context(), source.RowCountQuery{Tenants: of, Ranges: []cursor.Range{within, {FromNS: 1, ToNS: 2}}})
 	add("row counts", counts.Counts, err)
-	for name, narrow := range map[string]*evaluator.Narrowing{"scan": nil, "narrowed scan": {}} {
-		page, err := source.Scan(t.Context(), evaluator.Scan{
+	for name, narrow := range map[string]*source.Narrowing{"scan": nil, "narrowed scan": {}} {
+		page, err := ch.Scan(t.Context(), source.Scan{
 			Tenants: of, After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Statuses: failures, Limit: limit, Narrow: narrow,
 		})
 		add(name, ids(page.Exchanges), err)
 	}
-	nothing, err := source.Scan(t.Context(), evaluator.Scan{
+	nothing, err := ch.Scan(t.Context(), source.Scan{
 		Tenants: of, After: cursor.Position{StartTimeNS: 1}, BeforeNS: 2, Statuses: failures, Limit: limit,
 	})
 	add("scan nothing", len(nothing.Exchanges), err)
-	matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
+	matched, err := ch.Matched(t.Context(), reconcile.MatchedQuery{
 		TenantID: "default", After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS,
 		EndedFromNS: within.FromNS, EndedToNS: within.ToNS, Limit: limit,
 	})
 	add("matched", matched, err)
-	found, err := source.Search(t.Context(), rules.ExchangeQuery{TenantID: "default", FromNS: within.FromNS, ToNS: within.ToNS, Limit: limit})
+	found, err := ch.Search(t.Context(), rules.ExchangeQuery{TenantID: "default", FromNS: within.FromNS, ToNS: within.ToNS, Limit: limit})
 	add("search", ids(found), err)
 	return all
 }
@@ -190,12 +190,12 @@ func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 	}
 	slow := clickhouse.Exchanges()
 	slow.Table, slow.Failed, slow.Terminal = "slow", "status = 'FAILED' AND sleepEachRow(0.001) = 0", ""
-	source := openUnder(t, db, map[string]string{"timeout_overflow_mode": "break", "max_block_size": "100", "max_threads": "1"},
+	ch := openUnder(t, db, map[string]string{"timeout_overflow_mode": "break", "max_block_size": "100", "max_threads": "1"},
 		clickhouse.Options{Mapping: slow, QueryTimeout: time.Second})
 	s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
 	s.Limit = rows
-	page, err := source.Scan(t.Context(), s)
-	if err == nil || errors.Is(err, evaluator.ErrTooMuch) || !strings.Contains(err.Error(), "code 159") {
+	page, err := ch.Scan(t.Context(), s)
+	if err == nil || errors.Is(err, source.ErrTooMuch) || !strings.Contains(err.Error(), "code 159") {
 		t.Errorf("%d of %d exchanges, more %v, %v; want an error that says that the time is up", len(page.Exchanges), rows, page.More, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -42,12 +42,12 @@ func countingReads(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*cli
 	front := httptest.NewServer(proxy)
 	t.Cleanup(front.Close)
 	u.Host = front.Listener.Addr().String()
-	source, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: m, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: m, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	return source, &read
+	t.Cleanup(func() { _ = ch.Close() })
+	return ch, &read
 }
 
 // TestReadingDoesNotGrowWithHistory checks, by the engine's own account, that a pass reads what is
@@ -64,7 +64,7 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 	}
 	for _, c := range []struct {
 		table, tenant string
-		tenants       evaluator.Tenants
+		tenants       source.Tenants
 	}{
 		{"exchanges", "concat('tenant-', toString(cityHash64(number) % 10000))", share(names, 3, of)},
 		{"former", "'default'", tenants("default")},
@@ -88,29 +88,29 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 			}
 			m := clickhouse.Exchanges()
 			m.Table = c.table
-			source, read := countingReads(t, db, m)
+			ch, read := countingReads(t, db, m)
 			// hold makes a pass over the last rows, some of which are new, and checks how much it
 			// reads.
 			hold := func(what string, all, last, fresh int64) {
 				t.Helper()
 				end := base + all*1_000_000
-				s := evaluator.Scan{
+				s := source.Scan{
 					Tenants: c.tenants, After: cursor.Position{StartTimeNS: end - fresh*1_000_000, ExecutionID: "x"}, BeforeNS: end,
 					Statuses: []rules.Status{rules.Failed}, Limit: 1000,
 				}
-				plan, err := clickhouse.Read(t.Context(), source, s)
+				plan, err := clickhouse.Read(t.Context(), ch, s)
 				if err != nil {
 					t.Fatal(err)
 				}
 				bounds := map[string]int64{}
 				for name, query := range map[string]func() (rows, steps int64, err error){
 					"observe": func() (int64, int64, error) {
-						_, err := source.Observe(t.Context(), evaluator.ObserveQuery{
+						_, err := ch.Observe(t.Context(), source.ObserveQuery{
 							Tenants: c.tenants, Statuses: s.Statuses, FromNS: end - last*1_000_000, ToNS: end, WidthNS: second,
 						})
 						return last, 1, err
 					},
-					"scan": func() (int64, int64, error) { _, err := source.Scan(t.Context(), s); return fresh, 2, err },
+					"scan": func() (int64, int64, error) { _, err := ch.Scan(t.Context(), s); return fresh, 2, err },
 				} {
 					read.Store(0)
 					rows, steps, err := query()

@@ -12,13 +12,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
 // page is a page of the terminal exchanges of some tenants that meet a condition.
 type page struct {
-	tenants  evaluator.Tenants
+	tenants  source.Tenants
 	after    cursor.Position
 	beforeNS int64
 	limit    int
@@ -36,7 +36,7 @@ type page struct {
 }
 
 // scanned returns the page for a scan.
-func scanned(m *Mapping, scan evaluator.Scan) (page, error) {
+func scanned(m *Mapping, scan source.Scan) (page, error) {
 	p := page{tenants: scan.Tenants, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit}
 	if scan.Narrow != nil {
 		matches, err := predicate(m, scan.Narrow.Scope, scan.Narrow.Filter)
@@ -50,7 +50,7 @@ func scanned(m *Mapping, scan evaluator.Scan) (page, error) {
 // narrowed returns the condition that an exchange belongs to one of the applications of a scan,
 // ended at or after the instant that the scan names, and did not complete faster than the scan asks
 // for.
-func narrowed(m *Mapping, scan evaluator.Scan) condition {
+func narrowed(m *Mapping, scan source.Scan) condition {
 	b := builder{parameters: map[string]string{}}
 	if len(scan.Applications) > 0 {
 		// A list of values, because the primary key prunes only by that.
@@ -130,12 +130,12 @@ LIMIT {limit:UInt64}%[8]s
 	return q
 }
 
-// Scan returns the exchanges of a range in the order of their positions, or [evaluator.ErrTooMuch]
+// Scan returns the exchanges of a range in the order of their positions, or [source.ErrTooMuch]
 // if they are larger than the bound.
-func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) (evaluator.Page, error) {
+func (s *Source) Scan(ctx context.Context, scan source.Scan) (source.Page, error) {
 	p, err := scanned(&s.mapping, scan)
 	if err != nil {
-		return evaluator.Page{}, fmt.Errorf("find matching exchanges: %w", err)
+		return source.Page{}, fmt.Errorf("find matching exchanges: %w", err)
 	}
 	p.maxBytes = s.scanBytes
 	answer, err := s.page(ctx, p)
@@ -152,16 +152,16 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) (evaluator.Page,
 // that is complete. ClickHouse could complete it, but for LIMIT WITH TIES it sorts all rows of the
 // range, with all columns, instead of the first few. So this is used only for a page that would
 // otherwise be empty.
-func (s *Source) page(ctx context.Context, p page) (evaluator.Page, error) {
+func (s *Source) page(ctx context.Context, p page) (source.Page, error) {
 	q := pageQuery(&s.mapping, p)
-	var answer evaluator.Page
+	var answer source.Page
 	var a arrays
 	if err := s.row(ctx, q, append([]any{&answer.Server}, a.destinations()...)...); err != nil {
-		return evaluator.Page{}, err
+		return source.Page{}, err
 	}
 	list, err := a.exchanges()
 	if err != nil {
-		return evaluator.Page{}, err
+		return source.Page{}, err
 	}
 	answer.Exchanges, answer.More = list, len(list) > p.limit
 	if !answer.More || p.ties {

@@ -29,7 +29,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 )
 
 // Options configures a [Source].
@@ -204,7 +204,7 @@ func (s *Source) explain(err error) error {
 	case settingConstraint:
 		return fmt.Errorf("%w; without this setting, an incomplete answer may look complete: allow the user to change it, or set it to that value in the user's profile", short)
 	case tooManyRowsOrBytes:
-		return fmt.Errorf("%w: %w", evaluator.ErrTooMuch, short)
+		return fmt.Errorf("%w: %w", source.ErrTooMuch, short)
 	case decimalOverflow:
 		return fmt.Errorf("%w; a row of the table %s contains a time before 1677-09-21 or after 2262-04-11: correct it, or limit it in the mapping", short, s.mapping.Table)
 	case cannotCompileRegexp:

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -25,12 +25,12 @@ import (
 
 func open(t *testing.T, db chtest.Database) *clickhouse.Source {
 	t.Helper()
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	return source
+	t.Cleanup(func() { _ = ch.Close() })
+	return ch
 }
 
 func failed(ns int64, id string) rules.Exchange {
@@ -42,19 +42,19 @@ func failed(ns int64, id string) rules.Exchange {
 	}
 }
 
-func scan(after cursor.Position, before int64) evaluator.Scan {
-	return evaluator.Scan{Tenants: tenants("default"), After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
+func scan(after cursor.Position, before int64) source.Scan {
+	return source.Scan{Tenants: tenants("default"), After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
 }
 
 // tenants returns the tenants with these names.
-func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names: names} }
+func tenants(names ...string) source.Tenants { return source.Tenants{Names: names} }
 
 // found returns the exchanges of a page.
-func found(page evaluator.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
+func found(page source.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
 
 // matching returns how many exchanges of a range match, according to ClickHouse.
-func matching(ctx context.Context, source *clickhouse.Source, within cursor.Range, narrow evaluator.Narrowing) (int, error) {
-	page, err := source.Scan(ctx, evaluator.Scan{
+func matching(ctx context.Context, ch *clickhouse.Source, within cursor.Range, narrow source.Narrowing) (int, error) {
+	page, err := ch.Scan(ctx, source.Scan{
 		Tenants: tenants("default"), After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Limit: 1000, Narrow: &narrow,
 	})
 	return len(page.Exchanges), err
@@ -62,9 +62,9 @@ func matching(ctx context.Context, source *clickhouse.Source, within cursor.Rang
 
 // observed returns how many rows of the tenant default begin in a range, according to the
 // fingerprints.
-func observed(tb testing.TB, source *clickhouse.Source, within cursor.Range, statuses ...rules.Status) int {
+func observed(tb testing.TB, ch *clickhouse.Source, within cursor.Range, statuses ...rules.Status) int {
 	tb.Helper()
-	o, err := source.Observe(tb.Context(), evaluator.ObserveQuery{
+	o, err := ch.Observe(tb.Context(), source.ObserveQuery{
 		Tenants: tenants("default"), Statuses: statuses, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1_000_000_000,
 	})
 	if err != nil {
@@ -110,12 +110,12 @@ func TestHTTPSIsSpoken(t *testing.T) {
 	front := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host}))
 	t.Cleanup(front.Close)
 	behind.Scheme, behind.Host, behind.RawQuery = "https", front.Listener.Addr().String(), "skip_verify=true"
-	source, err := clickhouse.Open(clickhouse.Options{URL: behind.String()})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: behind.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	if _, err := source.Now(t.Context()); err != nil {
+	t.Cleanup(func() { _ = ch.Close() })
+	if _, err := ch.Now(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -128,15 +128,15 @@ func TestAPortForHTTPIsSuspected(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	source, err := clickhouse.Open(clickhouse.Options{URL: "clickhouse://reader:pw@" + listener.Addr().String() + "/telemetry?dial_timeout=50ms"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: "clickhouse://reader:pw@" + listener.Addr().String() + "/telemetry?dial_timeout=50ms"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
+	t.Cleanup(func() { _ = ch.Close() })
 	for name, ask := range map[string]func() error{
-		"ping":  func() error { return source.Ping(t.Context()) },
-		"check": func() error { _, err := source.CheckMapping(t.Context()); return err },
-		"scan":  func() error { _, err := found(source.Scan(t.Context(), scan(cursor.Position{}, base))); return err },
+		"ping":  func() error { return ch.Ping(t.Context()) },
+		"check": func() error { _, err := ch.CheckMapping(t.Context()); return err },
+		"scan":  func() error { _, err := found(ch.Scan(t.Context(), scan(cursor.Position{}, base))); return err },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "http://") {
 			t.Errorf("%s: %v, want the remedy", name, err)
@@ -174,16 +174,16 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	for table, others := range map[string]uint64{"exchanges": 1, "former": 0} {
 		m := clickhouse.Exchanges()
 		m.Table = table
-		source := openWith(t, db, m)
-		q := evaluator.RowCountQuery{Tenants: tenants("default"), Ranges: []cursor.Range{
+		ch := openWith(t, db, m)
+		q := source.RowCountQuery{Tenants: tenants("default"), Ranges: []cursor.Range{
 			{FromNS: base, ToNS: base + 1e9}, {FromNS: base + 1, ToNS: base + 4}, {FromNS: base, ToNS: base + 1}, {FromNS: base + 4, ToNS: base + 10},
 		}}
 		want := []uint64{4 + 3*8192 + others, 3 + others, 1, 0}
-		if got, err := source.RowCounts(t.Context(), q); err != nil || !slices.Equal(got.Counts, want) {
+		if got, err := ch.RowCounts(t.Context(), q); err != nil || !slices.Equal(got.Counts, want) {
 			t.Errorf("%s: %v rows, %v; want %v", table, got.Counts, err, want)
 		}
 		q.Ranges = q.Ranges[:1]
-		plan, err := clickhouse.CountingPlan(t.Context(), source, q)
+		plan, err := clickhouse.CountingPlan(t.Context(), ch, q)
 		if err != nil || !strings.Contains(plan, "_exact_count_projection") {
 			t.Errorf("%v; the rows of %s are read:\n%s", err, table, plan)
 		}
@@ -192,10 +192,10 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 
 func TestNanosecondsSurvive(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	want := []rules.Exchange{failed(base, "b"), failed(base+1, "a"), failed(base+2, "c")}
 	db.Insert(t, want[2], want[0], want[1])
-	got, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base}, base+3)))
+	got, err := found(ch.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base}, base+3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, c := range map[string]struct {
-		scan evaluator.Scan
+		scan source.Scan
 		want []string
 	}{
 		"after is exclusive":        {scan(cursor.Position{StartTimeNS: base, ExecutionID: "b"}, base+3), []string{"a", "c"}},
@@ -212,7 +212,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 		"one nanosecond later":      {scan(cursor.Position{StartTimeNS: base + 1, ExecutionID: "a"}, base+3), []string{"c"}},
 		"nothing in an empty range": {scan(cursor.Position{StartTimeNS: base + 2, ExecutionID: "c"}, base+3), nil},
 	} {
-		page, err := found(source.Scan(t.Context(), c.scan))
+		page, err := found(ch.Scan(t.Context(), c.scan))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
-	source := open(t, db)
+	ch := open(t, db)
 	for range 3 {
 		db.Insert(t, failed(base, ""))
 	}
@@ -242,7 +242,7 @@ func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	for range 10 {
 		s := scan(at, base+2)
 		s.Limit = 2
-		page, err := source.Scan(t.Context(), s)
+		page, err := ch.Scan(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 	early := clickhouse.Exchanges()
 	early.Failed = "error_type != ''"
 	for name, m := range map[string]clickhouse.Mapping{"as usual": clickhouse.Exchanges(), "failing while it runs": early} {
-		source := openWith(t, db, m)
+		ch := openWith(t, db, m)
 		for statuses, want := range map[rules.Status][]string{
 			rules.Failed: {"FAILED"}, rules.Completed: {"COMPLETED"}, "": {"COMPLETED", "FAILED"},
 		} {
@@ -282,7 +282,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 			if name != "as usual" {
 				want = map[rules.Status][]string{rules.Failed: {"COMPLETED", "FAILED"}, rules.Completed: nil, "": {"COMPLETED", "FAILED"}}[statuses]
 			}
-			page, err := found(source.Scan(t.Context(), s))
+			page, err := found(ch.Scan(t.Context(), s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 			for _, e := range page {
 				ids = append(ids, e.ExecutionID)
 			}
-			counted := observed(t, source, cursor.Range{FromNS: base, ToNS: base + 10}, s.Statuses...)
+			counted := observed(t, ch, cursor.Range{FromNS: base, ToNS: base + 10}, s.Statuses...)
 			if !slices.Equal(ids, want) || counted != len(want) {
 				t.Errorf("%s, statuses %v: rows %v, %d counted; want %v", name, s.Statuses, ids, counted, want)
 			}
@@ -302,7 +302,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 // in pages of random size.
 func TestPagesCoverEverythingOnce(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	ctx := t.Context()
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -328,7 +328,7 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 		for limit := rapid.IntRange(1, 5).Draw(rt, "limit"); ; {
 			s := scan(at, base+10)
 			s.Tenants, s.Limit = tenants(tenant), limit
-			page, err := source.Scan(ctx, s)
+			page, err := ch.Scan(ctx, s)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -348,12 +348,12 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 
 func TestReadsOnly(t *testing.T) {
 	db := chtest.New(t)
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	if err := clickhouse.TryWrite(t.Context(), source); err == nil || !strings.Contains(err.Error(), "readonly") {
+	t.Cleanup(func() { _ = ch.Close() })
+	if err := clickhouse.TryWrite(t.Context(), ch); err == nil || !strings.Contains(err.Error(), "readonly") {
 		t.Errorf("a write under the source's settings gave %v", err)
 	}
 }
@@ -387,7 +387,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 		})
 	}
 	db.Insert(t, rows...)
-	source := openWith(t, db, clickhouse.Exchanges())
+	ch := openWith(t, db, clickhouse.Exchanges())
 	var many []string
 	for i := range 200 {
 		many = append(many, fmt.Sprintf("application-%d", i))
@@ -402,7 +402,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	for _, list := range lists {
 		s := scan(cursor.Position{}, base+1000)
 		s.Applications = list
-		got, err := found(source.Scan(t.Context(), s))
+		got, err := found(ch.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatalf("%.80q: %v", list, err)
 		}
@@ -437,7 +437,7 @@ func TestScanNarrowsToDurations(t *testing.T) {
 	db.Insert(t, rows...)
 	failed := []string{"FAILED 0", "FAILED 1", "FAILED 2", "FAILED 3"}
 	for name, m := range map[string]clickhouse.Mapping{"a column": clickhouse.Exchanges(), "from the end": withoutDuration()} {
-		source := openWith(t, db, m)
+		ch := openWith(t, db, m)
 		for _, c := range []struct {
 			statuses []rules.Status
 			want     []string
@@ -448,7 +448,7 @@ func TestScanNarrowsToDurations(t *testing.T) {
 		} {
 			s := scan(cursor.Position{}, base+1000)
 			s.Statuses, s.CompletedLeastNS = c.statuses, least
-			got, err := found(source.Scan(t.Context(), s))
+			got, err := found(ch.Scan(t.Context(), s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -472,7 +472,7 @@ func withoutDuration() clickhouse.Mapping {
 
 func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	const second = int64(1_000_000_000)
 	to := base
 	var all []rules.Exchange
@@ -497,16 +497,16 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 		Scope: rules.Scope{Applications: []string{"orders"}, Routes: []string{"order-to-erp"}},
 	}
 	want := rules.Durations{Exchanges: 100, MedianNS: 51 * second, P95NS: 96 * second}
-	if got, err := source.Durations(t.Context(), q); err != nil || got != want {
+	if got, err := ch.Durations(t.Context(), q); err != nil || got != want {
 		t.Errorf("durations %+v, %v", got, err)
 	}
 	q.Limit = 20
 	want = rules.Durations{Exchanges: 20, MedianNS: 11 * second, P95NS: 20 * second}
-	if got, err := source.Durations(t.Context(), q); err != nil || got != want {
+	if got, err := ch.Durations(t.Context(), q); err != nil || got != want {
 		t.Errorf("durations of the newest %+v, %v", got, err)
 	}
 	q.Scope.Routes = []string{"unknown"}
-	if got, err := source.Durations(t.Context(), q); err != nil || got != (rules.Durations{}) {
+	if got, err := ch.Durations(t.Context(), q); err != nil || got != (rules.Durations{}) {
 		t.Errorf("durations of nothing %+v, %v", got, err)
 	}
 }
@@ -530,11 +530,11 @@ func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 	endless.EndTime = ""
 	for name, m := range map[string]clickhouse.Mapping{"end_time": clickhouse.Exchanges(), "no end": endless} {
 		t.Run(name, func(t *testing.T) {
-			source := openWith(t, db, m)
+			ch := openWith(t, db, m)
 			for _, since := range []int64{0, base - 1, base, base + 1, base + 17*micro + 1, base + 40*micro, base + 50*micro} {
 				s := scan(cursor.Position{StartTimeNS: base + 3*micro}, base+30*micro)
 				s.EndedSinceNS = since
-				got, err := found(source.Scan(t.Context(), s))
+				got, err := found(ch.Scan(t.Context(), s))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -560,14 +560,14 @@ func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 func TestAServerThatIsAwayIsNamedBriefly(t *testing.T) {
 	t.Parallel()
 	const at = "127.0.0.1:1"
-	source, err := clickhouse.Open(clickhouse.Options{URL: "http://somebody:secret@" + at + "/default"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: "http://somebody:secret@" + at + "/default"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	_, observing := source.Observe(t.Context(), evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
-	_, asking := source.ServerVersion(t.Context())
-	for _, err := range []error{observing, asking, source.Ping(t.Context())} {
+	t.Cleanup(func() { _ = ch.Close() })
+	_, observing := ch.Observe(t.Context(), source.ObserveQuery{FromNS: 1, ToNS: 1})
+	_, asking := ch.ServerVersion(t.Context())
+	for _, err := range []error{observing, asking, ch.Ping(t.Context())} {
 		var refused *net.OpError
 		if err == nil || !strings.Contains(err.Error(), "http://"+at+": ") || !errors.As(err, &refused) {
 			t.Errorf("%v does not name the server http://%s, or lost its reason", err, at)

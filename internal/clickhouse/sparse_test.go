@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -39,28 +39,28 @@ func TestScanOfSparseColumns(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(sparse), "error_message") {
 		t.Fatalf("the columns %v are sparse: the test shows nothing", sparse)
 	}
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
+	t.Cleanup(func() { _ = ch.Close() })
 	for name, test := range map[string]struct {
 		statuses []rules.Status
-		narrow   *evaluator.Narrowing
+		narrow   *source.Narrowing
 		limit    int
 		want     int
 	}{
 		"failed":          {statuses: []rules.Status{rules.Failed}, limit: 1000, want: parts * rows / failing},
 		"few failed":      {statuses: []rules.Status{rules.Failed}, limit: 20, want: 20},
 		"all":             {statuses: []rules.Status{rules.Completed, rules.Failed}, limit: 5000, want: 5000},
-		"with a message":  {statuses: []rules.Status{rules.Failed}, narrow: &evaluator.Narrowing{Filter: rules.Filter{ErrorMessageContains: "1"}}, limit: 1000, want: 28},
+		"with a message":  {statuses: []rules.Status{rules.Failed}, narrow: &source.Narrowing{Filter: rules.Filter{ErrorMessageContains: "1"}}, limit: 1000, want: 28},
 		"more than lazy":  {statuses: []rules.Status{rules.Completed, rules.Failed}, limit: 20_000, want: parts * rows},
 		"all but a few":   {statuses: []rules.Status{rules.Completed, rules.Failed}, limit: 30, want: 30},
 		"completed alone": {statuses: []rules.Status{rules.Completed}, limit: 100, want: 100},
 	} {
 		s := scan(cursor.Position{StartTimeNS: base - 1}, base+parts*rows)
 		s.Statuses, s.Narrow, s.Limit = test.statuses, test.narrow, test.limit
-		page, err := found(source.Scan(t.Context(), s))
+		page, err := found(ch.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatal(err)
 		}

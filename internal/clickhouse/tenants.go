@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 )
 
 // maxTenantNames bounds the names of tenants in a query, in bytes. Each byte is sent as two
@@ -14,7 +14,7 @@ import (
 const maxTenantNames = 16 << 10
 
 // one returns the tenants for a query about a single one.
-func one(tenantID string) evaluator.Tenants { return evaluator.Tenants{Names: []string{tenantID}} }
+func one(tenantID string) source.Tenants { return source.Tenants{Names: []string{tenantID}} }
 
 // tenant returns the expression of a row's tenant.
 func (m *Mapping) tenant() string {
@@ -27,7 +27,7 @@ func (m *Mapping) tenant() string {
 // tenants returns the condition that a row belongs to some tenants; empty if every row does. Names
 // are listed, so that a sort key that begins with the tenant prunes. If there are too many names,
 // the share decides.
-func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) string {
+func (m *Mapping) tenants(parameters map[string]string, t source.Tenants) string {
 	if m.TenantID == "" {
 		if slices.Contains(t.Names, m.Tenant) {
 			return ""
@@ -54,7 +54,7 @@ func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) str
 
 // rowsOf returns the condition for the terminal rows of some tenants, and prunes to a range of
 // start times. The caller adds the condition on the range itself.
-func (m *Mapping) rowsOf(parameters map[string]string, t evaluator.Tenants, fromNS, toNS int64) string {
+func (m *Mapping) rowsOf(parameters map[string]string, t source.Tenants, fromNS, toNS int64) string {
 	return all(m.tenants(parameters, t), m.pruned(pruneInstant(fromNS), pruneInstant(toNS)), m.terminal())
 }
 

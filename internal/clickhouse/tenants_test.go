@@ -11,15 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
 
 // share returns the tenants whose hash is in a share.
-func share(names []string, index, of uint32) evaluator.Tenants {
-	t := evaluator.Tenants{Index: index, Of: of}
+func share(names []string, index, of uint32) source.Tenants {
+	t := source.Tenants{Index: index, Of: of}
 	for _, name := range names {
 		if uint32(xxhash.Sum64String(name)%uint64(of)) == index {
 			t.Names = append(t.Names, name)
@@ -33,7 +33,7 @@ func share(names []string, index, of uint32) evaluator.Tenants {
 // names: each is read by its own partition and by no other.
 func TestTenantsAreRead(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	odd := []string{"", "a,b", "it's", `back\slash`, "Ærø", "tab\t", "{x:String}", "%", "a b"}
 	for name, count := range map[string]int{"by name": 20, "by share": 3000} {
 		t.Run(name, func(t *testing.T) {
@@ -54,11 +54,11 @@ func TestTenantsAreRead(t *testing.T) {
 			for index := range uint32(of) {
 				s := scan(cursor.Position{StartTimeNS: at - 1}, at+int64(len(rows)))
 				s.Tenants, s.Limit = share(names, index, of), 10_000
-				page, err := source.Scan(t.Context(), s)
+				page, err := ch.Scan(t.Context(), s)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o, err := source.Observe(t.Context(), evaluator.ObserveQuery{
+				o, err := ch.Observe(t.Context(), source.ObserveQuery{
 					Tenants: s.Tenants, Statuses: s.Statuses, FromNS: at, ToNS: at + int64(len(rows)), WidthNS: 3600e9,
 				})
 				if err != nil {
@@ -89,12 +89,12 @@ func TestTheOneTenantOfATable(t *testing.T) {
 	db := chtest.New(t)
 	m := clickhouse.Exchanges()
 	m.TenantID, m.Tenant = "", "acme"
-	source := openWith(t, db, m)
+	ch := openWith(t, db, m)
 	db.Insert(t, failed(base, "a"))
 	for tenant, want := range map[string]int{"acme": 1, "other": 0} {
 		s := scan(cursor.Position{StartTimeNS: base - 1}, base+1)
 		s.Tenants = tenants(tenant, "zebra")
-		page, err := source.Scan(t.Context(), s)
+		page, err := ch.Scan(t.Context(), s)
 		if err != nil || len(page.Exchanges) != want || want > 0 && page.Exchanges[0].TenantID != "acme" {
 			t.Errorf("%s reads %+v, %v; want %d", tenant, page.Exchanges, err, want)
 		}
@@ -106,7 +106,7 @@ func TestTheOneTenantOfATable(t *testing.T) {
 func TestNoPositionIsCutInTwo(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
-	source := open(t, db)
+	ch := open(t, db)
 	var names []string
 	var rows []rules.Exchange
 	for i := range 50 {
@@ -135,7 +135,7 @@ func TestNoPositionIsCutInTwo(t *testing.T) {
 		{cursor.Position{StartTimeNS: base, ExecutionID: "same"}, 1, 1, false},
 	} {
 		s.After, s.Limit = c.after, c.limit
-		page, err := source.Scan(t.Context(), s)
+		page, err := ch.Scan(t.Context(), s)
 		if err != nil || len(page.Exchanges) != c.want || page.More != c.more {
 			t.Errorf("%d after %v: %d exchanges, more %v, %v; want %d, %v", c.limit, c.after, len(page.Exchanges), page.More, err, c.want, c.more)
 		}
@@ -148,16 +148,16 @@ func TestObserve(t *testing.T) {
 	const width = int64(1e9)
 	db := chtest.New(t)
 	db.KeepRows(t)
-	source := open(t, db)
+	ch := open(t, db)
 	const second = base / width * width
 	db.Insert(t, failed(second, "a"), failed(second+5, "b"), failed(second+6, "c"), failed(second+width, "d"), failed(second+2*width+9, "e"))
-	q := evaluator.ObserveQuery{
+	q := source.ObserveQuery{
 		Tenants: tenants("default"), Statuses: []rules.Status{rules.Failed}, FromNS: second, ToNS: second + 2*width + 9, WidthNS: width,
 	}
-	observe := func(q evaluator.ObserveQuery) (map[int64]uint64, map[int64]uint64) {
+	observe := func(q source.ObserveQuery) (map[int64]uint64, map[int64]uint64) {
 		t.Helper()
 		before := db.Now(t)
-		o, err := source.Observe(t.Context(), q)
+		o, err := ch.Observe(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestRowCountsKeepTheOrderOfTheirRanges(t *testing.T) {
 		}
 	}
 	for n, part := range map[string][]cursor.Range{"many": ranges, "one": ranges[660:661], "none": nil} {
-		got, err := open(t, db).RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: tenants("default", "other"), Ranges: part})
+		got, err := open(t, db).RowCounts(t.Context(), source.RowCountQuery{Tenants: tenants("default", "other"), Ranges: part})
 		expected := want[:len(part)]
 		if n == "one" {
 			expected = want[660:661]

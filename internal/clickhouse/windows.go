@@ -13,7 +13,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
@@ -77,7 +77,7 @@ func (m *Mapping) windowRows(windows []counting.Query, further func(b *builder, 
 	}
 	slices.Sort(tenants)
 	b := builder{parameters: r.parameters}
-	b.and(m.rowsOf(r.parameters, evaluator.Tenants{Names: slices.Compact(tenants)}, startFrom, first.ToNS))
+	b.and(m.rowsOf(r.parameters, source.Tenants{Names: slices.Compact(tenants)}, startFrom, first.ToNS))
 	b.and(fmt.Sprintf("%s >= fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("start", startFrom)))
 	b.and(fmt.Sprintf("%s < fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("to", first.ToNS)))
 	b.and("tocsin_ended >= " + b.integer("from", endedFrom))

@@ -19,6 +19,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -410,18 +411,18 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 }
 
 // evaluate returns what each rule raises, by rule and group.
-func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
-	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
+func evaluate(t *rapid.T, ch window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
+	engine := window.New(window.Options{Source: ch, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	// Absence is concluded from the second watch on.
 	first := engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
+		Tenants: source.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
 	})
 	if first.SourceErr != nil || first.Watch.UntilNS != base-10e9 {
 		t.Fatalf("the first watch fails: %+v, %v", first.Watch, first.SourceErr)
 	}
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
+		Tenants: source.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},
 	})
 	if outcome.SourceErr != nil || len(outcome.Failed) > 0 || len(outcome.Evaluated) != len(list) {
@@ -503,7 +504,7 @@ func TestArrivalsBeforeTheCutAreThoseOfTheLastWatch(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
 	db.KeepRows(t)
-	source := open(t, db)
+	ch := open(t, db)
 	const bucket = base / 10e9 * 10e9
 	row := func(id string, ended int64) rules.Exchange {
 		return rules.Exchange{TenantID: "default", ExecutionID: id, StartTimeNS: bucket - 60e9, EndTimeNS: &ended, Status: rules.Failed}
@@ -512,8 +513,8 @@ func TestArrivalsBeforeTheCutAreThoseOfTheLastWatch(t *testing.T) {
 	db.Insert(t, row("twice", bucket+6e9), row("after", bucket+7e9))
 	arrivals := func(cut, to int64) watch.Arrivals {
 		t.Helper()
-		got, err := source.Arrivals(t.Context(), watch.ArrivalsQuery{
-			Tenants: evaluator.Tenants{Names: []string{"default"}}, FromNS: bucket - 100e9, CutNS: cut, ToNS: to, StartFromNS: bucket - 100e9, WidthNS: 10e9,
+		got, err := ch.Arrivals(t.Context(), watch.ArrivalsQuery{
+			Tenants: source.Tenants{Names: []string{"default"}}, FromNS: bucket - 100e9, CutNS: cut, ToNS: to, StartFromNS: bucket - 100e9, WidthNS: 10e9,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -535,7 +536,7 @@ func TestArrivalsBeforeTheCutAreThoseOfTheLastWatch(t *testing.T) {
 // TestLargestGroupsOfWindows has more groups than a window may return.
 func TestLargestGroupsOfWindows(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
+	ch := open(t, db)
 	var rows []rules.Exchange
 	for route, n := range map[string]int{"a": 3, "b": 1, "c": 2, "d": 2} {
 		for i := range n {
@@ -549,7 +550,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 		TenantID: "default", FromNS: base - 10e9, ToNS: base, StartFromNS: counting.StartFromNS(10, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 2,
 	}
 	for n := 1; n < 3; n++ {
-		got, err := source.CountWindows(t.Context(), slices.Repeat([]counting.Query{w}, n))
+		got, err := ch.CountWindows(t.Context(), slices.Repeat([]counting.Query{w}, n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -563,8 +564,8 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 			}
 		}
 	}
-	if _, err := source.Tally(t.Context(), counting.TallyQuery{
-		Tenants: evaluator.Tenants{Names: []string{"default"}}, StartFromNS: w.StartFromNS, FromNS: []int64{w.FromNS}, ToNS: base,
+	if _, err := ch.Tally(t.Context(), counting.TallyQuery{
+		Tenants: source.Tenants{Names: []string{"default"}}, StartFromNS: w.StartFromNS, FromNS: []int64{w.FromNS}, ToNS: base,
 		Statuses: []rules.Status{rules.Failed}, Route: true, Limit: 3,
 	}); err == nil {
 		t.Error("a tally of more kinds than it may return is no error")
@@ -612,8 +613,8 @@ func TestSharesAmongManyGroups(t *testing.T) {
 		"percentiles": {percentiles, []string{"clear " + cursor.Key(long) + " 1 of 4", "clear hex:00ff 1 of 4", "clear was 1 of 4"}},
 	} {
 		for _, untallied := range []bool{false, true} {
-			source := &watchedSource{Source: open(t, db), untallied: untallied}
-			r := evaluator.WindowRequest{Tenants: evaluator.Tenants{Names: []string{"default"}}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}
+			ch := &watchedSource{Source: open(t, db), untallied: untallied}
+			r := evaluator.WindowRequest{Tenants: source.Tenants{Names: []string{"default"}}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}
 			for range 8 {
 				d := rules.Definition{Enabled: true, Severity: rules.Warning, IntervalSeconds: 1, WindowSeconds: 60, GroupBy: rules.GroupByRoute}
 				c.mode(&d)
@@ -627,7 +628,7 @@ func TestSharesAmongManyGroups(t *testing.T) {
 					r.Open = append(r.Open, evaluator.OpenAlert{ID: uuid.New(), RuleID: rule.ID, Group: cursor.Key(route), Open: alerts.Open{State: alerts.Firing, Since: time.Unix(0, base-60e9)}})
 				}
 			}
-			outcome := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)}).Evaluate(t.Context(), r)
+			outcome := window.New(window.Options{Source: ch, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)}).Evaluate(t.Context(), r)
 			if len(outcome.Evaluated) != 8 || len(outcome.Problems) > 0 || outcome.SourceErr != nil {
 				t.Fatalf("%s: %d rules evaluated, %v, %v, %v", name, len(outcome.Evaluated), outcome.Problems, outcome.Failed, outcome.SourceErr)
 			}
@@ -681,11 +682,11 @@ func TestWindowStatementsGolden(t *testing.T) {
 	boundedDuration.Bound = &alerts.Window{Mode: rules.DurationInWindow, Measure: rules.Measure{Percentile: 95, MinVolume: 20}}
 	further := [][]counting.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}, {bounded, byAttribute}, {boundedRatio, boundedRatio}, {boundedDuration}}
 	arrivals := watch.ArrivalsQuery{
-		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(900, base),
+		Tenants: source.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(900, base),
 		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
 	}
 	tally := counting.TallyQuery{
-		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(60, base),
+		Tenants: source.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(60, base),
 		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
 	tallyByAttributes := tally

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/lease"
@@ -20,12 +21,12 @@ import (
 	"tocsin/rules"
 )
 
-// source, store and outbox are the world as a process sees it: each call waits until the
+// clickhouse, store and outbox are the world as a process sees it: each call waits until the
 // simulation lets it happen.
 type (
-	source process
-	store  process
-	outbox process
+	clickhouse process
+	store      process
+	outbox     process
 )
 
 func result[T any](out *T, f func() (T, error)) func() error {
@@ -36,7 +37,7 @@ func result[T any](out *T, f func() (T, error)) func() error {
 }
 
 // ask makes a query. The key distinguishes concurrent queries of one kind.
-func (s *source) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
+func (s *clickhouse) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
 	p := (*process)(s)
 	return p.w.do(ctx, p, kind, key, 0, func() error {
 		if p.w.sourceFails {
@@ -46,7 +47,7 @@ func (s *source) ask(ctx context.Context, kind, key string, question func(pick f
 	})
 }
 
-func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out evaluator.Observation, err error) {
+func (s *clickhouse) Observe(ctx context.Context, q source.ObserveQuery) (out source.Observation, err error) {
 	err = s.ask(ctx, "observe", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Observe(ctx, q)
 		return err
@@ -58,7 +59,7 @@ func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out eva
 	return out, err
 }
 
-func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out evaluator.RowCounts, err error) {
+func (s *clickhouse) RowCounts(ctx context.Context, q source.RowCountQuery) (out source.RowCounts, err error) {
 	err = s.ask(ctx, "row counts", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).RowCounts(ctx, q)
 		return err
@@ -66,7 +67,7 @@ func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out 
 	return out, err
 }
 
-func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page, err error) {
+func (s *clickhouse) Scan(ctx context.Context, q source.Scan) (out source.Page, err error) {
 	err = s.ask(ctx, "scan", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Scan(ctx, q)
 		return err
@@ -75,7 +76,7 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 }
 
 // CountWindows notes what was asked, by which the checker evaluates the steps that follow.
-func (s *source) CountWindows(ctx context.Context, list []counting.Query) (out counting.Counted, err error) {
+func (s *clickhouse) CountWindows(ctx context.Context, list []counting.Query) (out counting.Counted, err error) {
 	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
 		for _, q := range list {
 			s.asksAbout(q.ToNS, q.Mode == rules.AbsentInWindow)
@@ -87,13 +88,13 @@ func (s *source) CountWindows(ctx context.Context, list []counting.Query) (out c
 }
 
 // asksAbout notes a query about windows with an end.
-func (s *source) asksAbout(toNS int64, absent bool) {
+func (s *clickhouse) asksAbout(toNS int64, absent bool) {
 	if one := (asked{toNS, s.w.Now().UnixNano(), absent}); !slices.Contains(s.asked, one) {
 		s.asked = append(s.asked, one)
 	}
 }
 
-func (s *source) Newest(ctx context.Context, list []counting.NewestQuery) (out [][]rules.Exchange, err error) {
+func (s *clickhouse) Newest(ctx context.Context, list []counting.NewestQuery) (out [][]rules.Exchange, err error) {
 	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Newest(ctx, list)
 		return err
@@ -101,7 +102,7 @@ func (s *source) Newest(ctx context.Context, list []counting.NewestQuery) (out [
 	return out, err
 }
 
-func (s *source) Tally(ctx context.Context, q counting.TallyQuery) (out counting.Tallies, err error) {
+func (s *clickhouse) Tally(ctx context.Context, q counting.TallyQuery) (out counting.Tallies, err error) {
 	err = s.ask(ctx, "tally", tallyKey(&q), func(pick func() int) (err error) {
 		if q.FromNS[0] < q.ToNS {
 			s.asksAbout(q.ToNS, q.NamesServer)
@@ -118,7 +119,7 @@ func tallyKey(q *counting.TallyQuery) string {
 	return fmt.Sprint(q.Statuses, q.FromNS, q.ToNS, q.LeastNS, q.Attributes, q.NamesServer, q.Tenants.Names)
 }
 
-func (s *source) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (out watch.Arrivals, err error) {
+func (s *clickhouse) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (out watch.Arrivals, err error) {
 	err = s.ask(ctx, "arrivals", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
 		if err == nil {

@@ -96,9 +96,9 @@ func (w *world) start() {
 		}
 	}
 	p.evaluator, err = evaluator.New(evaluator.Options{
-		Source: (*source)(p), Store: (*store)(p), Publisher: p, Texts: texts{w}, Logger: logger, Clock: p.clock, Replica: p.name,
+		Source: (*clickhouse)(p), Store: (*store)(p), Publisher: p, Texts: texts{w}, Logger: logger, Clock: p.clock, Replica: p.name,
 		Interval: w.conf.interval, PageSize: w.conf.pageSize, Workers: 1,
-		Windows: window.New(window.Options{Source: (*source)(p), Texts: texts{w}, Logger: logger, TallyLeast: w.conf.tallyLeast}),
+		Windows: window.New(window.Options{Source: (*clickhouse)(p), Texts: texts{w}, Logger: logger, TallyLeast: w.conf.tallyLeast}),
 	})
 	fail(err)
 	policy := notify.DefaultPolicy()

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -62,10 +63,10 @@ func (t *Tracer) Pass(ctx context.Context, partition int) (context.Context, func
 }
 
 // Source returns a source that records its queries as spans.
-func (t *Tracer) Source(s evaluator.Source) evaluator.Source { return source{s, t} }
+func (t *Tracer) Source(s source.Source) source.Source { return queries{s, t} }
 
-type source struct {
-	evaluator.Source
+type queries struct {
+	source.Source
 
 	*Tracer
 }
@@ -77,7 +78,7 @@ func (t *Tracer) read(ctx context.Context, what string) (context.Context, func(r
 	return ctx, func(rows int, err error) {
 		span.SetAttributes(attribute.Int("db.response.returned_rows", rows))
 		switch {
-		case errors.Is(err, evaluator.ErrTooMuch):
+		case errors.Is(err, source.ErrTooMuch):
 			fail(span, "too much")
 		case err != nil:
 			fail(span, "failed")
@@ -87,7 +88,7 @@ func (t *Tracer) read(ctx context.Context, what string) (context.Context, func(r
 }
 
 // Observe reads the clock and fingerprints.
-func (s source) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (s queries) Observe(ctx context.Context, q source.ObserveQuery) (source.Observation, error) {
 	ctx, end := s.read(ctx, "fingerprints")
 	seen, err := s.Source.Observe(ctx, q)
 	end(len(seen.Fingerprints), err)
@@ -95,7 +96,7 @@ func (s source) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluato
 }
 
 // RowCounts counts rows.
-func (s source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (s queries) RowCounts(ctx context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	ctx, end := s.read(ctx, "row counts")
 	counts, err := s.Source.RowCounts(ctx, q)
 	end(len(counts.Counts), err)
@@ -103,7 +104,7 @@ func (s source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evalu
 }
 
 // Scan reads exchanges.
-func (s source) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (s queries) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
 	ctx, end := s.read(ctx, "exchanges")
 	page, err := s.Source.Scan(ctx, q)
 	end(len(page.Exchanges), err)

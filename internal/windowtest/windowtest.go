@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -61,7 +62,7 @@ func Plain(list []evaluator.WindowRule) []evaluator.WindowRule {
 // Request asks for the evaluation of rules, with as much time as it takes.
 func Request(list []evaluator.WindowRule) evaluator.WindowRequest {
 	return evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: Watermark, Now: time.Unix(0, Watermark),
+		Tenants: source.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: Watermark, Now: time.Unix(0, Watermark),
 		Over: func() bool { return false },
 	}
 }

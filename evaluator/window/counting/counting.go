@@ -47,6 +47,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -306,7 +307,7 @@ func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.
 func (p *Pass) Answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
 	_, err := p.counter.Source.Tally(ctx, TallyQuery{
-		Tenants: evaluator.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
+		Tenants: source.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
 		Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})
 	if err != nil {

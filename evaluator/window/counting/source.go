@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -22,7 +22,7 @@ type Source interface {
 }
 
 // Counted is the answer to some queries, in their order. Server is the server that answered those
-// of rules on absence, as in [evaluator.Observation]; empty if there were several.
+// of rules on absence, as in [source.Observation]; empty if there were several.
 type Counted struct {
 	Server string
 	Groups [][]Group
@@ -105,7 +105,7 @@ type NewestQuery struct {
 
 // TallyQuery asks for the tallies of some tenants.
 type TallyQuery struct {
-	Tenants evaluator.Tenants
+	Tenants source.Tenants
 	// StartFromNS is as in [Query].
 	StartFromNS int64
 	// FromNS holds the beginnings of intervals of ends, ascending and distinct, at least one. Each

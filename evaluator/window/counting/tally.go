@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -213,7 +213,7 @@ func (w *Window) plain() bool { return !rules.FieldsOf(&w.Scope, &w.Filter).Othe
 func (p *Pass) tallyQuery(windows []*Window) TallyQuery {
 	first := windows[0]
 	q := TallyQuery{
-		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
+		Tenants:     source.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
 		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: statusesOf(first.FireMode, &first.Filter), Limit: maxTallies, NamesServer: first.Absent(),
 	}
 	for _, w := range windows {

@@ -35,7 +35,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
@@ -221,12 +221,12 @@ func traffic(ctx context.Context, tracer trace.Tracer) []sent {
 
 // everything reads all exchanges in pages of one, so that each becomes the position of the next
 // page.
-func everything(ctx context.Context, t *testing.T, source *clickhouse.Source) []rules.Exchange {
+func everything(ctx context.Context, t *testing.T, ch *clickhouse.Source) []rules.Exchange {
 	t.Helper()
 	var all []rules.Exchange
 	for at := (cursor.Position{}); ; {
-		page, err := source.Scan(ctx, evaluator.Scan{
-			Tenants: evaluator.Tenants{Names: []string{clickhouse.DefaultTenant}}, After: at, BeforeNS: base + 1_000, Statuses: []rules.Status{rules.Completed, rules.Failed}, Limit: 1,
+		page, err := ch.Scan(ctx, source.Scan{
+			Tenants: source.Tenants{Names: []string{clickhouse.DefaultTenant}}, After: at, BeforeNS: base + 1_000, Statuses: []rules.Status{rules.Completed, rules.Failed}, Limit: 1,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestACollectorWritesWhatThePresetReads(t *testing.T) {
 
 // agree compares the matcher with what ClickHouse finds by the predicate of the same condition, and
 // with the number that is expected.
-func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []rules.Exchange) {
+func agree(ctx context.Context, t *testing.T, ch *clickhouse.Source, all []rules.Exchange) {
 	t.Helper()
 	second := int64(1500)
 	both := []rules.Status{rules.Completed, rules.Failed}
@@ -315,9 +315,9 @@ func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []r
 				judged = append(judged, all[i].ExecutionID)
 			}
 		}
-		page, err := source.Scan(ctx, evaluator.Scan{
-			Tenants: evaluator.Tenants{Names: []string{clickhouse.DefaultTenant}}, BeforeNS: base + 1_000, Limit: 100,
-			Statuses: both, Narrow: &evaluator.Narrowing{Scope: c.scope, Filter: c.filter},
+		page, err := ch.Scan(ctx, source.Scan{
+			Tenants: source.Tenants{Names: []string{clickhouse.DefaultTenant}}, BeforeNS: base + 1_000, Limit: 100,
+			Statuses: both, Narrow: &source.Narrowing{Scope: c.scope, Filter: c.filter},
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -24,7 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
@@ -102,8 +102,8 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 	mapping := clickhouse.OtelTraces()
 	// As docs/sources.md recommends.
 	mapping.Terminal = "SpanKind IN ('Server', 'Consumer')"
-	source := read(t, server, database, mapping)
-	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: 24 * 365 * 100 * time.Hour})
+	ch := read(t, server, database, mapping)
+	report, err := ch.Check(ctx, clickhouse.CheckOptions{Window: 24 * 365 * 100 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		t.Errorf("the exporter sorts by (%s), the preset is made for (%s)", report.Layout.SortKey, want)
 	}
 
-	scan := evaluator.Scan{
-		Tenants: evaluator.Tenants{Names: []string{clickhouse.DefaultTenant}}, After: cursor.Position{StartTimeNS: base}, BeforeNS: base + 10,
+	scan := source.Scan{
+		Tenants: source.Tenants{Names: []string{clickhouse.DefaultTenant}}, After: cursor.Position{StartTimeNS: base}, BeforeNS: base + 10,
 		Statuses: []rules.Status{rules.Failed}, Limit: 10,
 	}
-	got, err := source.Scan(ctx, scan)
+	got, err := ch.Scan(ctx, scan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,14 +136,14 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		t.Error(diff)
 	}
 	scan.Statuses = []rules.Status{rules.Completed}
-	if got, err := source.Scan(ctx, scan); err != nil || len(got.Exchanges) != 2 {
+	if got, err := ch.Scan(ctx, scan); err != nil || len(got.Exchanges) != 2 {
 		t.Errorf("%d completed spans, %v", len(got.Exchanges), err)
 	}
-	scan.Narrow = &evaluator.Narrowing{Filter: rules.Filter{
+	scan.Narrow = &source.Narrowing{Filter: rules.Filter{
 		ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ERP",
 		Attributes: []rules.AttributeMatch{{Key: "http.response.status_code", Op: rules.AttributeEquals, Value: "503"}},
 	}}
-	if got, err := source.Scan(ctx, scan); err != nil || len(got.Exchanges) != 1 {
+	if got, err := ch.Scan(ctx, scan); err != nil || len(got.Exchanges) != 1 {
 		t.Errorf("%d matching spans, %v", len(got.Exchanges), err)
 	}
 }

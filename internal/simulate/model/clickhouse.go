@@ -7,8 +7,8 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
 
@@ -72,9 +72,9 @@ type Server struct {
 }
 
 // Observe returns the clock and the fingerprints of a range.
-func (s *Server) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+func (s *Server) Observe(_ context.Context, q source.ObserveQuery) (source.Observation, error) {
 	server := s.pick()
-	o := evaluator.Observation{Server: serverName(server), NowNS: s.ch.Clock(server)}
+	o := source.Observation{Server: serverName(server), NowNS: s.ch.Clock(server)}
 	to := q.ToNS
 	if to == 0 {
 		to = o.NowNS - q.SettleNS
@@ -99,9 +99,9 @@ func (s *Server) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator
 }
 
 // RowCounts returns how many rows begin in each of some ranges.
-func (s *Server) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+func (s *Server) RowCounts(_ context.Context, q source.RowCountQuery) (source.RowCounts, error) {
 	server := s.pick()
-	out := evaluator.RowCounts{Server: serverName(server), Counts: make([]uint64, len(q.Ranges))}
+	out := source.RowCounts{Server: serverName(server), Counts: make([]uint64, len(q.Ranges))}
 	for i, r := range q.Ranges {
 		s.ch.seen(server, q.Tenants.Names, r.FromNS, r.ToNS, func(*Row) { out.Counts[i]++ })
 	}
@@ -109,11 +109,11 @@ func (s *Server) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evalua
 }
 
 // Scan returns the terminal exchanges of a range in the order of their positions.
-func (s *Server) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
+func (s *Server) Scan(_ context.Context, q source.Scan) (source.Page, error) {
 	server := s.pick()
-	page := evaluator.Page{Server: serverName(server)}
+	page := source.Page{Server: serverName(server)}
 	if s.ch.MostRows > 0 && q.Limit > s.ch.MostRows {
-		return page, evaluator.ErrTooMuch
+		return page, source.ErrTooMuch
 	}
 	s.ch.seen(server, q.Tenants.Names, q.After.StartTimeNS, q.BeforeNS, func(r *Row) {
 		e := &r.Exchange
@@ -134,7 +134,7 @@ func (s *Server) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, erro
 }
 
 // narrows reports whether a condition matches.
-func narrows(n *evaluator.Narrowing, e *rules.Exchange) bool {
+func narrows(n *source.Narrowing, e *rules.Exchange) bool {
 	m, err := rules.Compile(n.Scope, n.Filter)
 	return err == nil && m.Match(e)
 }

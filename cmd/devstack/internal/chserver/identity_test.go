@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/clickhouse/schema"
 	"tocsin/rules"
@@ -14,28 +14,28 @@ import (
 // observation, one that reads rows, a count, and an empty page.
 func identities(t *testing.T, s *server) []string {
 	t.Helper()
-	source, err := clickhouse.Open(clickhouse.Options{URL: "http://default:@" + s.addr + "/tocsin", Version: "test"})
+	ch, err := clickhouse.Open(clickhouse.Options{URL: "http://default:@" + s.addr + "/tocsin", Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = source.Close() }()
-	tenants := evaluator.Tenants{Names: []string{"acme"}}
+	defer func() { _ = ch.Close() }()
+	tenants := source.Tenants{Names: []string{"acme"}}
 	var found []string
-	for _, o := range []evaluator.ObserveQuery{
+	for _, o := range []source.ObserveQuery{
 		{Tenants: tenants, FromNS: 1, ToNS: 1},
 		{Tenants: tenants, Statuses: []rules.Status{rules.Failed}, FromNS: 1, WidthNS: 1e9},
 	} {
-		answer, err := source.Observe(t.Context(), o)
+		answer, err := ch.Observe(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found = append(found, answer.Server)
 	}
-	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: tenants, Ranges: []cursor.Range{{FromNS: 1, ToNS: 2}}})
+	counts, err := ch.RowCounts(t.Context(), source.RowCountQuery{Tenants: tenants, Ranges: []cursor.Range{{FromNS: 1, ToNS: 2}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := source.Scan(t.Context(), evaluator.Scan{
+	page, err := ch.Scan(t.Context(), source.Scan{
 		Tenants: tenants, After: cursor.Position{StartTimeNS: 1}, BeforeNS: 2, Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})
 	if err != nil {

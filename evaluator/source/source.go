@@ -1,4 +1,5 @@
-package evaluator
+// Package source is the contract of what the evaluator reads exchanges from.
+package source
 
 import (
 	"context"
