@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/rules"
 )
 
@@ -46,6 +48,20 @@ type Open struct {
 	// person wants this whatever the value does; zero if there is none.
 	Held      bool
 	HeldUntil time.Time
+}
+
+// OpenAlert is the alert of a window rule and group that is open, or that holds the group.
+type OpenAlert struct {
+	ID     uuid.UUID
+	RuleID uuid.UUID
+	Group  string
+	// NewestEndedNS and NewestStartNS are of the newest exchange that was counted when the
+	// alert last notified of something. LeastNS is how long it had to last to be counted.
+	NewestEndedNS, NewestStartNS, LeastNS int64
+	// Routing is how the alert was routed, less the webhooks that are gone; nil where it
+	// fired by the webhooks of its rule, and while it is pending.
+	Routing *Routing
+	Open
 }
 
 // Value is the measurement of a rule for a group.

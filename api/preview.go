@@ -13,7 +13,6 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -212,7 +211,7 @@ func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instan
 			return nil, err
 		}
 	}
-	webhooks := evaluator.Recipients(r, router, a)
+	webhooks := routing.Recipients(r, router, a)
 	switch {
 	case len(webhooks) > 0:
 		return webhooks, nil

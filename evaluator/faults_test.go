@@ -16,6 +16,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -278,11 +279,11 @@ func TestReplayThatPanics(t *testing.T) {
 // stepping is a window rule's evaluation with a step to take.
 type stepping struct{ evaluated int }
 
-func (w *stepping) Evaluate(_ context.Context, request evaluator.WindowRequest) (out evaluator.WindowOutcome) {
+func (w *stepping) Evaluate(_ context.Context, request window.Request) (out window.Outcome) {
 	for _, r := range request.Rules {
 		w.evaluated++
 		out.Evaluated = append(out.Evaluated, r.ID)
-		change := evaluator.Change{}
+		change := window.Change{}
 		change.Instance.RuleID = r.ID
 		out.Changes = append(out.Changes, change)
 	}

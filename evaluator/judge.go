@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -21,7 +21,7 @@ import (
 type findings struct {
 	instances     []alerts.Instance
 	notifications []notify.Notification
-	changes       []Change
+	changes       []window.Change
 	// problems are those of rules whose texts are a fallback.
 	problems map[uuid.UUID]string
 	ids      map[uuid.UUID]bool
@@ -139,7 +139,7 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 		Severity: r.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(),
 		Late: late,
 	}
-	webhooks := Recipients(&r.Rule, r.router, &a)
+	webhooks := routing.Recipients(&r.Rule, r.router, &a)
 	f.instances = append(f.instances, a)
 	for _, webhook := range webhooks {
 		f.notifications = append(f.notifications, notify.Notification{
@@ -147,19 +147,6 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 			WebhookID: webhook, Reason: notify.ReasonFired, Status: notify.Pending,
 		})
 	}
-}
-
-// Recipients returns the webhooks that are notified of an alert which a rule raises. Where the
-// rule leaves that to the routing policy, the router decides, and the alert notes how. It
-// decides by the policy that the rules revision of the commit holds: a change of the policy is
-// a change of the rules that use it, and a commit by the former one is stale.
-func Recipients(r *rules.Rule, router *routing.Router, a *alerts.Instance) []uuid.UUID {
-	if router == nil {
-		return r.WebhookIDs
-	}
-	subject := match.SubjectOf(&r.Definition, a)
-	a.Routing = router.Route(&subject)
-	return a.Routing.WebhookIDs()
 }
 
 // of returns the findings of some rules.

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -29,7 +30,7 @@ func (h *halfBlind) RowCounts(ctx context.Context, q source.RowCountQuery) (sour
 	return h.model.RowCounts(ctx, q)
 }
 
-func (h *halfBlind) Evaluate(context.Context, evaluator.WindowRequest) (o evaluator.WindowOutcome) {
+func (h *halfBlind) Evaluate(context.Context, window.Request) (o window.Outcome) {
 	if h.windows {
 		o.SourceErr = errors.New("timeout")
 	}

@@ -349,7 +349,7 @@ func (m *model) Release(_ context.Context, replica string, _ []int) error {
 	return nil
 }
 
-func (m *model) OpenAlerts(context.Context, []uuid.UUID) ([]evaluator.OpenAlert, error) {
+func (m *model) OpenAlerts(context.Context, []uuid.UUID) ([]alerts.OpenAlert, error) {
 	return nil, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/outage"
+	"tocsin/evaluator/watch"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -26,7 +28,7 @@ type Store interface {
 	// 0 all enabled ones.
 	Rules(ctx context.Context, partition int, after int64) (RuleSet, error)
 	// OpenAlerts returns the state of the alerts of window rules.
-	OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]OpenAlert, error)
+	OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]alerts.OpenAlert, error)
 	// Commit writes a batch in one transaction, or nothing. It returns [ErrStale] when
 	// the checkpoint is no longer the one that the batch was made from, and an error
 	// that wraps [ErrRefused] when the database refuses what the batch says, however
@@ -81,29 +83,12 @@ type Checkpoint struct {
 	// look-back of the cursor itself; nil is nothing.
 	Backfill *backlog.Mark
 	// Watch is how the source was watched for rules on absence.
-	Watch Watch
+	Watch watch.State
 	// ClockOffset is the source's clock minus the store's, as last measured; more by the
 	// time between the two readings, which is less than a second. A new rule begins by it.
 	ClockOffset time.Duration
 	// Err tells why the checkpoint cannot be used as it is stored.
 	Err error
-}
-
-// Watch is what a partition knows about how completely the source was seen. Rules on
-// absence need it: what is not there yet looks like what is not there. All instants are
-// in nanoseconds since the Unix epoch; the zero watch knows nothing.
-type Watch struct {
-	// SinceNS is from where on the source was watched without a pause, UntilNS the last
-	// watermark at which it was.
-	SinceNS, UntilNS int64
-	// LateNS is how long after its end an exchange became visible at most, of late.
-	LateNS int64
-	// Shown is how many exchanges ended within the five minutes before UntilNS, by the server
-	// that showed the most of them. Who takes over knows by it which server is behind.
-	Shown int64
-	// JudgedNS is where the latest window ends of which the absence was evaluated. Later
-	// ones never end before it.
-	JudgedNS int64
 }
 
 // RuleSet is what changed in the rules of a partition.
@@ -203,7 +188,7 @@ type Batch struct {
 	// Cursor, Backfill, Watch and ClockOffset replace those of the checkpoint.
 	Cursor      *cursor.Position
 	Backfill    *backlog.Mark
-	Watch       Watch
+	Watch       watch.State
 	ClockOffset time.Duration
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance
@@ -212,7 +197,7 @@ type Batch struct {
 	Notifications []notify.Notification
 	// Changes are made to the alerts of window rules. The store adds the notifications of their ends: it knows which webhooks
 	// were notified of an alert.
-	Changes []Change
+	Changes []window.Change
 	// Backfills are written as they are, and deleted where they are done.
 	Backfills []Backfill
 	// Replay is nil but for what a replay raises: all instances and notifications are its

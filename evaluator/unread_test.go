@@ -13,6 +13,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -441,7 +442,7 @@ func TestRecoveryBesideOneServer(t *testing.T) {
 // halfRead is an evaluation of window rules that takes a step, and then cannot read the source.
 type halfRead struct{ stepping }
 
-func (w *halfRead) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
+func (w *halfRead) Evaluate(ctx context.Context, request window.Request) window.Outcome {
 	out := w.stepping.Evaluate(ctx, request)
 	out.SourceErr = errBroken
 	return out

@@ -9,20 +9,22 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
 // watcher notes how it is asked to watch, and watches.
 type watcher struct {
-	asked []evaluator.WindowRequest
+	asked []window.Request
 	// answered is the last watch.
-	answered evaluator.Watch
+	answered watch.State
 	down     bool
 }
 
-func (w *watcher) Evaluate(_ context.Context, r evaluator.WindowRequest) evaluator.WindowOutcome {
+func (w *watcher) Evaluate(_ context.Context, r window.Request) window.Outcome {
 	w.asked = append(w.asked, r)
-	o := evaluator.WindowOutcome{Watch: r.Watch}
+	o := window.Outcome{Watch: r.Watch}
 	for _, rule := range r.Rules {
 		o.Evaluated = append(o.Evaluated, rule.ID)
 	}

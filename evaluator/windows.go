@@ -10,10 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
-	"tocsin/alerts/routing"
 	"tocsin/evaluator/source"
-	"tocsin/notify"
+	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -23,52 +22,7 @@ type Windows interface {
 	// Evaluate returns what becomes of the alerts of some rules at a watermark. It ends
 	// early when request.Over says so or ctx ends: rules that it had no time for are
 	// left out of the outcome.
-	Evaluate(ctx context.Context, request WindowRequest) WindowOutcome
-}
-
-// WindowRequest asks for the evaluation of the window rules of one partition.
-type WindowRequest struct {
-	Partition int
-	Tenants   source.Tenants
-	// Rules are due, in the order in which they should be evaluated.
-	Rules []WindowRule
-	// Open holds the open alerts of these rules, and those that a person resolved while
-	// their value was above the threshold.
-	Open []OpenAlert
-	// WatermarkNS is where the windows end, exclusive: each counts what ended in
-	// [WatermarkNS - window, WatermarkNS).
-	WatermarkNS int64
-	// Now is the present by the clock of the instants in Open.
-	Now time.Time
-	// Watch is that of the checkpoint; Watches says that there are rules on absence, and
-	// that the source is to be watched for them.
-	Watch   Watch
-	Watches bool
-	// Over reports that there is no more time.
-	Over func() bool
-}
-
-// WindowRule is a window rule with its compiled conditions.
-type WindowRule struct {
-	*rules.Rule
-	*rules.Judge
-	// Router is the tenant's routing policy, where the rule uses it; else nil.
-	Router *routing.Router
-}
-
-// WindowOutcome is what became of window rules.
-type WindowOutcome struct {
-	Changes []Change
-	// Evaluated are the rules that were evaluated, with or without a change.
-	Evaluated []uuid.UUID
-	// Failed are rules that could not be evaluated although others could; Problems are
-	// those of rules that could, as a text that is a fallback.
-	Failed   map[uuid.UUID]error
-	Problems map[uuid.UUID]string
-	// Watch replaces that of the checkpoint.
-	Watch Watch
-	// SourceErr is set when the source could not be read at all.
-	SourceErr error
+	Evaluate(ctx context.Context, request window.Request) window.Outcome
 }
 
 // watchNS is how far apart the watermarks are, at least, at which the source is watched.
@@ -86,31 +40,6 @@ func (r *rule) notes(watermarkNS int64) bool {
 	return (watermarkNS+phase)/noteNS != (r.notedNS+phase)/noteNS
 }
 
-// OpenAlert is the alert of a window rule and group that is open or held.
-type OpenAlert struct {
-	ID     uuid.UUID
-	RuleID uuid.UUID
-	Group  string
-	// NewestEndedNS and NewestStartNS are of the newest exchange that was counted when the
-	// alert last notified of something. LeastNS is how long it had to last to be counted.
-	NewestEndedNS, NewestStartNS, LeastNS int64
-	// Routing is how the alert was routed, less the webhooks that are gone; nil where it
-	// fired by the webhooks of its rule, and while it is pending.
-	Routing *alerts.Routing
-	alerts.Open
-}
-
-// Change is a step of one alert of a window rule. It is made if the alert still
-// stands where the step leads from; else nothing of it is written.
-type Change struct {
-	Step alerts.Step
-	// Instance is whole for a new alert; for an open one it holds the id, the
-	// rule, and what changes: texts, count and newest exchange.
-	Instance alerts.Instance
-	// Notifications belong to the step.
-	Notifications []notify.Notification
-}
-
 // evaluateWindows evaluates the window rules that are due; first says before anything else.
 func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	due := p.dueWindows()
@@ -120,16 +49,18 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	if len(due) == 0 && !watches || p.Windows == nil {
 		return nil
 	}
-	request := WindowRequest{
-		Partition: p.number, Tenants: source.Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
-		WatermarkNS: p.watermarkNS, Now: p.heldAt,
+	request := window.Request{
+		Request: counting.Request{
+			Partition: p.number, Tenants: source.Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
+			WatermarkNS: p.watermarkNS, Now: p.heldAt,
+		},
 		Watch: p.at.Watch, Watches: watches,
 	}
 	ids := make([]uuid.UUID, len(due))
-	request.Rules = make([]WindowRule, len(due))
+	request.Rules = make([]counting.Rule, len(due))
 	for i, r := range due {
 		ids[i] = r.ID
-		request.Rules[i] = WindowRule{Rule: &r.Rule, Judge: r.Judge, Router: r.router}
+		request.Rules[i] = counting.Rule{Rule: &r.Rule, Judge: r.Judge, Router: r.router}
 	}
 	var err error
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {

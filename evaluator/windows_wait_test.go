@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
 // punctual evaluates window rules while there is time, and counts how often.
 type punctual struct{ evaluated int }
 
-func (w *punctual) Evaluate(_ context.Context, request evaluator.WindowRequest) (out evaluator.WindowOutcome) {
+func (w *punctual) Evaluate(_ context.Context, request window.Request) (out window.Outcome) {
 	for _, r := range request.Rules {
 		if !request.Over() {
 			w.evaluated++
@@ -50,7 +51,7 @@ func TestWindowRulesDoNotStarve(t *testing.T) {
 // endless notes how long the evaluation may take.
 type endless struct{ left time.Duration }
 
-func (w *endless) Evaluate(ctx context.Context, request evaluator.WindowRequest) (out evaluator.WindowOutcome) {
+func (w *endless) Evaluate(ctx context.Context, request window.Request) (out window.Outcome) {
 	until, _ := ctx.Deadline()
 	w.left = time.Until(until)
 	out.Evaluated = []uuid.UUID{request.Rules[0].ID}

@@ -205,6 +205,19 @@ func Compile(version int64, p Policy) (*Router, error) {
 	return r, nil
 }
 
+// Recipients returns the webhooks that are notified of an alert which a rule raises. Where the
+// rule leaves that to the routing policy, the router decides, and the alert notes how. It
+// decides by the policy that the rules revision of the commit holds: a change of the policy is
+// a change of the rules that use it, and a commit by the former one is stale.
+func Recipients(r *rules.Rule, router *Router, a *alerts.Instance) []uuid.UUID {
+	if router == nil {
+		return r.WebhookIDs
+	}
+	subject := match.SubjectOf(&r.Definition, a)
+	a.Routing = router.Route(&subject)
+	return a.Routing.WebhookIDs()
+}
+
 // Route decides who is notified of an alert.
 func (r *Router) Route(s *match.Subject) *alerts.Routing {
 	out := &alerts.Routing{Version: r.version}

@@ -332,7 +332,7 @@ func (p *run) notified(atNS int64, about func() alerts.Instance) {
 		return
 	}
 	a := about()
-	for _, webhook := range evaluator.Recipients(&p.rule, p.router, &a) {
+	for _, webhook := range routing.Recipients(&p.rule, p.router, &a) {
 		p.routed[routedMinute{webhook, atNS / minuteNS}]++
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"pgregory.net/rapid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
@@ -247,20 +246,20 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 		t.Fatal(err)
 	}
 	e := window.New(window.Options{Source: h, Texts: h, Logger: slog.New(slog.DiscardHandler)})
-	open := map[string]evaluator.OpenAlert{}
+	open := map[string]alerts.OpenAlert{}
 	var did rehearsed
 	for at := fromNS; at < toNS; at += int64(rule.IntervalSeconds) * second {
-		request := evaluator.WindowRequest{
-			Tenants: source.Tenants{Names: []string{rule.TenantID}}, Rules: []evaluator.WindowRule{{Rule: rule, Judge: judge}},
-			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
+		request := window.Request{
+			Request: counting.Request{Tenants: source.Tenants{Names: []string{rule.TenantID}}, WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false }},
+			Rules:   []counting.Rule{{Rule: rule, Judge: judge}},
 		}
 		if rule.FireMode == rules.AbsentInWindow {
 			// The lateness of rows is at least ten seconds, and the source was watched before.
 			before := request
-			before.Rules, before.Watches, before.Watch = nil, true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at - 10*second}
+			before.Rules, before.Watches, before.Watch = nil, true, watch.State{SinceNS: fromNS - 3600*second, UntilNS: at - 10*second}
 			e.Evaluate(t.Context(), before)
 			request.WatermarkNS += 10 * second
-			request.Watches, request.Watch = true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at}
+			request.Watches, request.Watch = true, watch.State{SinceNS: fromNS - 3600*second, UntilNS: at}
 		}
 		for _, o := range open {
 			request.Open = append(request.Open, o)

@@ -28,7 +28,6 @@ import (
 	"slices"
 	"sync"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 )
 
@@ -108,10 +107,35 @@ type Watcher struct {
 // New returns a watcher of a source.
 func New(source Source) *Watcher { return &Watcher{source: source, watches: map[int]*watched{}} }
 
+// State is what a partition knows about how completely the source was seen. All instants are
+// in nanoseconds since the Unix epoch; the zero state knows nothing.
+type State struct {
+	// SinceNS is from where on the source was watched without a pause, UntilNS the last
+	// watermark at which it was.
+	SinceNS, UntilNS int64
+	// LateNS is how long after its end an exchange became visible at most, of late.
+	LateNS int64
+	// Shown is how many exchanges ended within the five minutes before UntilNS, by the server
+	// that showed the most of them. Who takes over knows by it which server is behind.
+	Shown int64
+	// JudgedNS is where the latest window ends of which the absence was evaluated. Later
+	// ones never end before it.
+	JudgedNS int64
+}
+
+// Request asks for a watch over the tenants of a partition at a watermark. Watch is the state of
+// the checkpoint.
+type Request struct {
+	Partition   int
+	Tenants     source.Tenants
+	WatermarkNS int64
+	Watch       State
+}
+
 // Seen is what a watch came to.
 type Seen struct {
 	// Watch replaces that of the checkpoint.
-	Watch evaluator.Watch
+	Watch State
 	// Fresh are the servers that were found not to be behind.
 	Fresh map[string]bool
 	// ToNS is where windows of rules on absence end. What such a window lacks is absent if the
@@ -121,7 +145,7 @@ type Seen struct {
 }
 
 // Watch watches the source for a partition at the watermark of a request.
-func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, error) {
+func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 	at, now := r.Watch, r.WatermarkNS
 	w.mu.Lock()
 	known := w.watches[r.Partition]
@@ -186,7 +210,7 @@ func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, 
 
 // Saw notes that a server answers, so that it is watched as well: where two are asked in
 // turn, the same one might be watched each time, and the other one asked what is absent.
-func (w *Watcher) Saw(r *evaluator.WindowRequest, server string) {
+func (w *Watcher) Saw(r *Request, server string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known := w.watches[r.Partition]; known != nil && server != "" {
@@ -196,7 +220,7 @@ func (w *Watcher) Saw(r *evaluator.WindowRequest, server string) {
 
 // arrivalsQuery asks for what ended in the last quarter of an hour, and before the end of the last
 // watch.
-func arrivalsQuery(r *evaluator.WindowRequest) ArrivalsQuery {
+func arrivalsQuery(r *Request) ArrivalsQuery {
 	to := r.WatermarkNS
 	from := (to - lateMostNS) / bucketNS * bucketNS
 	return ArrivalsQuery{
@@ -216,7 +240,7 @@ type answer struct {
 
 // compare takes an answer that lacks nothing that was known before. After a pause it is unknown
 // when new exchanges became visible.
-func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
+func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *Request) (a answer) {
 	a = answer{whole: seen.Counts, before: seen.Before}
 	if a.whole == nil {
 		a.whole = map[int64]int64{} // nothing ended, and that is known
@@ -242,7 +266,7 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 
 // among compares an answer with the others of the same pass. If it lacks what ended before the last
 // watch, its server is behind. If it lacks what ended since, that is late.
-func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lateNS int64, behind bool) {
+func (a answer) among(others map[string]answer, r *Request) (lateNS int64, behind bool) {
 	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
 		behind = behind || misses(a.before, other.before, r) > 0
@@ -258,7 +282,7 @@ func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lat
 
 // misses returns how long ago the first bucket began in which counts contain less than others; 0 if
 // there is none.
-func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing int64) {
+func misses(counts, others map[int64]int64, r *Request) (missing int64) {
 	oldest := (r.WatermarkNS - lateMostNS) / bucketNS * bucketNS
 	for bucket, count := range others {
 		if bucket >= oldest && counts[bucket] < count {
@@ -285,7 +309,7 @@ func shown(before map[int64]int64, untilNS int64) (n int64) {
 // showsLess reports whether less ended before the last watch than somebody saw then, as long as
 // the watch reaches back that far: for ten minutes. A server that shows less for longer is
 // believed.
-func showsLess(before map[int64]int64, r *evaluator.WindowRequest) bool {
+func showsLess(before map[int64]int64, r *Request) bool {
 	last := &r.Watch
 	since := r.WatermarkNS - last.UntilNS
 	return since >= 0 && since <= shownForNS && shown(before, last.UntilNS) < last.Shown
@@ -317,7 +341,7 @@ func (w *watched) mostNS(now int64) (most int64) {
 // ended returns what was seen with the end of the windows of rules on absence, and whether
 // what such a window lacks is absent: where exchanges became visible later than before,
 // windows end where they ended, and say nothing until time has caught up.
-func (s Seen) ended(r *evaluator.WindowRequest) Seen {
+func (s Seen) ended(r *Request) Seen {
 	s.ToNS = r.WatermarkNS - max(lateLeastNS, s.Watch.LateNS)
 	if last := r.Watch.UntilNS; r.WatermarkNS-last <= pauseNS {
 		s.ToNS = min(s.ToNS, last) // by what ended since then, no server was compared with another one

@@ -9,7 +9,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
@@ -78,7 +77,7 @@ func (p *pass) expect(it *item) (known, learns bool) {
 // the window is.
 func learner(it *item) *counting.Window {
 	w := &counting.Window{
-		WindowRule: it.WindowRule, Number: it.Number, Learns: true, Seconds: it.LearnDays*86_400 + it.WindowSeconds, ToNS: it.ToNS, Limit: membersMost + 1,
+		Rule: it.Rule, Number: it.Number, Learns: true, Seconds: it.LearnDays*86_400 + it.WindowSeconds, ToNS: it.ToNS, Limit: membersMost + 1,
 	}
 	w.FromNS = w.CutNS()
 	w.StartFromNS = w.FromNS - counting.DefaultLookBackSeconds*secondNS
@@ -89,7 +88,7 @@ func learner(it *item) *counting.Window {
 // not seen all of them, so groups learned before stay.
 func (p *pass) learn(w *counting.Window) {
 	now := p.request.WatermarkNS
-	p.watcher.Saw(p.request, w.Server)
+	p.watcher.Saw(p.request.watched(), w.Server)
 	if !p.seen.Fresh[w.Server] {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -153,7 +152,7 @@ func (p *pass) forget() {
 // ends, because nothing is expected of it any more, unless it waits until the group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
-	p.watcher.Saw(p.request, it.Server)
+	p.watcher.Saw(p.request.watched(), it.Server)
 	counted, byKey := make(map[string]counting.Group, len(it.Groups)), make(map[string]counting.Group, len(it.Groups))
 	for _, g := range it.Groups {
 		counted[g.Group], byKey[cursor.Key(g.Group)] = g, g
@@ -192,7 +191,7 @@ func (p *pass) absences(it *item) {
 // the group is back. A group that is silent for longer than the rule learns is forgotten, and
 // nothing got better by that. A hold ends, and so does an alert from before the rule's present
 // condition.
-func (it *item) waits(open *evaluator.OpenAlert) bool {
+func (it *item) waits(open *alerts.OpenAlert) bool {
 	forgotten := it.LearnDays > 0 && !open.Held && !open.Since.Before(time.Unix(0, it.ArmedSinceNS))
 	return forgotten || it.memberProblem == tooManyValues
 }

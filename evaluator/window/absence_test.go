@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
@@ -174,15 +173,15 @@ type world struct {
 	*testing.T
 	*archive
 	engine *window.Evaluator
-	list   []evaluator.WindowRule
-	watch  evaluator.Watch
-	open   []evaluator.OpenAlert
+	list   []counting.Rule
+	watch  watch.State
+	open   []alerts.OpenAlert
 	// told records what became of alerts.
 	told    []string
 	tenants []string
 }
 
-func newWorld(t *testing.T, list ...evaluator.WindowRule) *world {
+func newWorld(t *testing.T, list ...counting.Rule) *world {
 	t.Helper()
 	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list, tenants: []string{"default"}}
 	w.restart()
@@ -195,7 +194,7 @@ func (w *world) restart() {
 }
 
 // absence returns a rule that expects exchanges of each route within a window of a minute.
-func absence(expected ...string) evaluator.WindowRule {
+func absence(expected ...string) counting.Rule {
 	return windowtest.Compiled(&rules.Rule{
 		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
 		Definition: rules.Definition{
@@ -206,13 +205,16 @@ func absence(expected ...string) evaluator.WindowRule {
 }
 
 // pass evaluates at a second, as the partition does.
-func (w *world) pass(at int) evaluator.WindowOutcome {
+func (w *world) pass(at int) window.Outcome {
 	w.Helper()
 	w.now = at
 	nowNS := origin + int64(at)*second
-	r := evaluator.WindowRequest{
-		Tenants: source.Tenants{Names: w.tenants}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
-		Watch: w.watch, Watches: true, Over: func() bool { return false },
+	r := window.Request{
+		Request: counting.Request{Tenants: source.Tenants{Names: w.tenants}, WatermarkNS: nowNS, Now: time.Unix(0, nowNS), Over: func() bool { return false }},
+		Rules:   w.list,
+		Open:    w.open,
+		Watch:   w.watch,
+		Watches: true,
 	}
 	outcome := w.engine.Evaluate(w.Context(), r)
 	if outcome.SourceErr == nil {
@@ -225,21 +227,21 @@ func (w *world) pass(at int) evaluator.WindowOutcome {
 }
 
 // take makes a step, as the commit does.
-func (w *world) take(at int, c *evaluator.Change) {
+func (w *world) take(at int, c *window.Change) {
 	text := fmt.Sprintf("%d %v %s %d", at, c.Step, c.Instance.Count.Group, c.Instance.Count.Observed)
 	if len(w.list) > 1 {
 		text += " " + c.Instance.RuleName
 	}
 	w.told = append(w.told, text)
 	now := time.Unix(0, origin+int64(at)*second)
-	is := func(o evaluator.OpenAlert) bool { return o.ID == c.Instance.ID }
+	is := func(o alerts.OpenAlert) bool { return o.ID == c.Instance.ID }
 	switch c.Step {
 	case alerts.Wait, alerts.Raise:
 		state := alerts.Firing
 		if c.Step == alerts.Wait {
 			state = alerts.Pending
 		}
-		w.open = append(w.open, evaluator.OpenAlert{ID: c.Instance.ID, RuleID: c.Instance.RuleID, Group: c.Instance.Count.Group, Open: alerts.Open{State: state, Since: now, NotifiedAt: now}})
+		w.open = append(w.open, alerts.OpenAlert{ID: c.Instance.ID, RuleID: c.Instance.RuleID, Group: c.Instance.Count.Group, Open: alerts.Open{State: state, Since: now, NotifiedAt: now}})
 	case alerts.Fire:
 		i := slices.IndexFunc(w.open, is)
 		w.open[i].State, w.open[i].Since = alerts.Firing, now
@@ -795,12 +797,12 @@ func TestEditOfANoteKeepsWhatWasLearned(t *testing.T) {
 	w.until(200)
 	edited := new(*rule.Rule)
 	edited.Version, edited.Note = 2, "see the runbook"
-	w.list, w.unlearnable = []evaluator.WindowRule{windowtest.Compiled(edited)}, true
+	w.list, w.unlearnable = []counting.Rule{windowtest.Compiled(edited)}, true
 	w.until(400)
 	w.want("370 raise orders 0")
 	longer := new(*edited)
 	longer.Version, longer.LearnDays = 3, 3
-	w.list = []evaluator.WindowRule{windowtest.Compiled(longer)}
+	w.list = []counting.Rule{windowtest.Compiled(longer)}
 	if outcome := w.pass(410); len(outcome.Evaluated) != 0 {
 		t.Error("evaluated with what was learned from fewer days")
 	}
@@ -874,7 +876,7 @@ func TestWindowAsLongAsTheDaysThatAreLearned(t *testing.T) {
 	w := newWorld(t, windowtest.Compiled(rule.Rule))
 	w.add("orders", 50-day, nil)
 	w.add("long ago", -2*day, nil)
-	w.watch = evaluator.Watch{UntilNS: origin + 70*second, SinceNS: origin - 2*day*second}
+	w.watch = watch.State{UntilNS: origin + 70*second, SinceNS: origin - 2*day*second}
 	w.now = 70
 	w.until(200)
 	w.want("100 raise orders 0")
@@ -938,7 +940,7 @@ func TestArmedOfLate(t *testing.T) {
 // TestManyAbsences has 2,000 rules of 500 tenants: one query per length of window, and one of the
 // watch.
 func TestManyAbsences(t *testing.T) {
-	var list []evaluator.WindowRule
+	var list []counting.Rule
 	for i := range 2000 {
 		rule := absence("orders", "gone")
 		rule.ID, rule.TenantID, rule.Name = uuid.UUID{14: byte(i >> 8), 15: byte(i)}, fmt.Sprintf("tenant-%03d", i%500), fmt.Sprint(i)
@@ -951,7 +953,7 @@ func TestManyAbsences(t *testing.T) {
 	w.pass(0)
 	for at := 10; at < 400; at += 10 {
 		w.now = at
-		w.watch = evaluator.Watch{UntilNS: origin + int64(at)*second, SinceNS: origin - 600*second}
+		w.watch = watch.State{UntilNS: origin + int64(at)*second, SinceNS: origin - 600*second}
 	}
 	w.restart()
 	w.pass(400) // it has nothing to compare the server with yet
@@ -992,7 +994,7 @@ func TestWatchThatFails(t *testing.T) {
 	if outcome.SourceErr != nil || !slices.Equal(outcome.Evaluated, []uuid.UUID{counts.ID}) || outcome.Failed[absent.ID] == nil || len(outcome.Failed) != 1 {
 		t.Errorf("%+v", outcome)
 	}
-	if outcome.Watch != (evaluator.Watch{}) {
+	if outcome.Watch != (watch.State{}) {
 		t.Errorf("watched: %+v", outcome.Watch)
 	}
 	w.unwatched = false
@@ -1008,9 +1010,10 @@ func TestWatchThatTakesAllTheTime(t *testing.T) {
 	counts.Rule = new(*counts.Rule)
 	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
 	w := newWorld(t, windowtest.Compiled(counts.Rule), absent)
-	outcome := w.engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: source.Tenants{Names: w.tenants}, Rules: w.list, WatermarkNS: origin, Now: time.Unix(0, origin), Watches: true,
-		Over: func() bool { return len(w.queries) > 0 },
+	outcome := w.engine.Evaluate(t.Context(), window.Request{
+		Request: counting.Request{Tenants: source.Tenants{Names: w.tenants}, WatermarkNS: origin, Now: time.Unix(0, origin), Over: func() bool { return len(w.queries) > 0 }},
+		Rules:   w.list,
+		Watches: true,
 	})
 	if !slices.Contains(outcome.Evaluated, counts.ID) {
 		t.Errorf("evaluated %v, after %v", outcome.Evaluated, w.queries)

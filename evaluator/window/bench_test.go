@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -40,7 +39,10 @@ func (nothing) Newest(context.Context, []counting.NewestQuery) ([][]rules.Exchan
 func BenchmarkEvaluate(b *testing.B) {
 	for _, tenants := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
-			request := evaluator.WindowRequest{Partition: 1, Watches: true, Over: func() bool { return false }}
+			request := window.Request{
+				Request: counting.Request{Partition: 1, Over: func() bool { return false }},
+				Watches: true,
+			}
 			for n := range tenants {
 				tenant := fmt.Sprintf("tenant-%06d", n)
 				request.Tenants.Names = append(request.Tenants.Names, tenant)
@@ -61,7 +63,7 @@ func BenchmarkEvaluate(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					request.Rules = append(request.Rules, evaluator.WindowRule{Rule: r, Judge: judge})
+					request.Rules = append(request.Rules, counting.Rule{Rule: r, Judge: judge})
 				}
 			}
 			e := window.New(window.Options{Source: nothing{}, Logger: slog.New(slog.DiscardHandler)})

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -23,7 +23,7 @@ const tooManyGroups = "1000 groups have an alert, and further groups reach the t
 
 // change is a step, and the group that it concerns.
 type change struct {
-	evaluator.Change
+	Change
 	group counting.Group
 }
 
@@ -172,12 +172,12 @@ func (it *item) lags(g *groupAtWork) bool {
 // groupAtWork is a group that was counted or has an alert.
 type groupAtWork struct {
 	counting.Group
-	open *evaluator.OpenAlert
+	open *alerts.OpenAlert
 }
 
 // withOpen joins the open alerts, which come first, with the counted groups. A group with an open
 // alert that was not counted is empty.
-func withOpen(counted []counting.Group, open []evaluator.OpenAlert) []groupAtWork {
+func withOpen(counted []counting.Group, open []alerts.OpenAlert) []groupAtWork {
 	out := make([]groupAtWork, 0, len(counted)+len(open))
 	byKey := make(map[string]int, len(open))
 	for i := range open {
@@ -210,7 +210,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	} else {
 		a.ID = alerts.WindowID(it.ID, a.Count.Group, uuid.Nil, p.request.WatermarkNS)
 	}
-	c := change{evaluator.Change{Step: step, Instance: a}, g.Group}
+	c := change{Change{Step: step, Instance: a}, g.Group}
 	switch step {
 	case alerts.Raise, alerts.Fire:
 		c.notify(it, g.open, notify.ReasonFired, 0)
@@ -224,12 +224,12 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 
 // notify adds one notification for each webhook to notify of the step. An alert that was routed
 // keeps its routing, whatever its rule and the policy say now.
-func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reason, generation int) {
+func (c *change) notify(it *item, open *alerts.OpenAlert, reason notify.Reason, generation int) {
 	var webhooks []uuid.UUID
 	if open != nil && open.Routing != nil {
 		webhooks = open.Routing.WebhookIDs()
 	} else {
-		webhooks = evaluator.Recipients(it.Rule, it.Router, &c.Instance)
+		webhooks = routing.Recipients(it.Rule.Rule, it.Router, &c.Instance)
 		if c.Instance.Routing != nil && reason == notify.ReasonReminder {
 			// Its steps count from the instant at which it fired, when nobody had routed it.
 			c.Instance.Routing = c.Instance.Routing.WithoutEscalation()
@@ -254,7 +254,7 @@ func (c *change) counted(newest *rules.Exchange) {
 
 // describe fills in the texts and the exchange of an alert.
 func (p *pass) describe(ctx context.Context, it *item, a *alerts.Instance, newest *rules.Exchange) {
-	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
+	title, message, problem := p.Texts.CountTexts(it.Rule.Rule, a.Count, newest)
 	if problem != nil {
 		it.problem = problem.Error()
 		p.Logger.WarnContext(ctx, "the templates of a rule cannot be rendered, so default texts are used; correct them", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))

@@ -29,9 +29,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/alerts"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window/counting"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -46,10 +47,58 @@ type Source interface {
 	counting.Source
 }
 
+// Texts renders the texts of an alert. It always returns texts to show; where a template cannot be
+// rendered, it falls back and says why in problem. Newest is the zero exchange where none is known.
+type Texts interface {
+	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
+}
+
+// Request asks for the evaluation of the window rules of one partition. Now is the present by the
+// clock of the instants in Open.
+type Request struct {
+	counting.Request
+
+	// Rules are due, in the order in which they should be evaluated.
+	Rules []counting.Rule
+	// Open holds the open alerts of these rules, and those that a person resolved while
+	// their value was above the threshold.
+	Open []alerts.OpenAlert
+	// Watch is that of the checkpoint; Watches says that there are rules on absence, and
+	// that the source is to be watched for them.
+	Watch   watch.State
+	Watches bool
+}
+
+// Outcome is what became of window rules.
+type Outcome struct {
+	Changes []Change
+	// Evaluated are the rules that were evaluated, with or without a change.
+	Evaluated []uuid.UUID
+	// Failed are rules that could not be evaluated although others could; Problems are
+	// those of rules that could, as a text that is a fallback.
+	Failed   map[uuid.UUID]error
+	Problems map[uuid.UUID]string
+	// Watch replaces that of the checkpoint.
+	Watch watch.State
+	// SourceErr is set when the source could not be read at all.
+	SourceErr error
+}
+
+// Change is a step of one alert of a window rule. It is made if the alert still
+// stands where the step leads from; else nothing of it is written.
+type Change struct {
+	Step alerts.Step
+	// Instance is whole for a new alert; for an open one it holds the id, the
+	// rule, and what changes: texts, count and newest exchange.
+	Instance alerts.Instance
+	// Notifications belong to the step.
+	Notifications []notify.Notification
+}
+
 // Options configures an [Evaluator]. Source, Texts and Logger are required.
 type Options struct {
 	Source Source
-	Texts  evaluator.Texts
+	Texts  Texts
 	Logger *slog.Logger
 	// TallyLeast is that of [counting.Options].
 	TallyLeast int
@@ -88,8 +137,8 @@ type item struct {
 // pass is one evaluation.
 type pass struct {
 	*Evaluator
-	request *evaluator.WindowRequest
-	out     evaluator.WindowOutcome
+	request *Request
+	out     Outcome
 	counts  *counting.Pass
 	// items are the rules of the request, in its order.
 	items []item
@@ -98,11 +147,11 @@ type pass struct {
 }
 
 // Evaluate returns what happens to the alerts of some rules.
-func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
-	p := &pass{Evaluator: e, request: &request, out: evaluator.WindowOutcome{
+func (e *Evaluator) Evaluate(ctx context.Context, request Request) Outcome {
+	p := &pass{Evaluator: e, request: &request, out: Outcome{
 		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{}, Watch: request.Watch,
 	}}
-	p.counts = e.counter.Pass(&request, p.conclude)
+	p.counts = e.counter.Pass(&request.Request, p.conclude)
 	p.forget()
 	unwatched := p.watchFor(ctx)
 	if p.counts.SourceErr == nil {
@@ -122,7 +171,7 @@ func (p *pass) watchFor(ctx context.Context) error {
 	}
 	watching, cancel := context.WithTimeout(ctx, watchMost)
 	defer cancel()
-	seen, err := p.watcher.Watch(watching, p.request)
+	seen, err := p.watcher.Watch(watching, p.request.watched())
 	if err != nil && !p.counts.Answers(ctx, err) {
 		return nil
 	}
@@ -130,10 +179,15 @@ func (p *pass) watchFor(ctx context.Context) error {
 	return err
 }
 
+// watched asks for the watch over what the request is about.
+func (r *Request) watched() *watch.Request {
+	return &watch.Request{Partition: r.Partition, Tenants: r.Tenants, WatermarkNS: r.WatermarkNS, Watch: r.Watch}
+}
+
 // windows returns the windows to count: those of rules that can be evaluated, and those from which
 // groups are learned. If the source could not be watched, rules on absence fail.
 func (p *pass) windows(unwatched error) (list []*counting.Window) {
-	open := map[uuid.UUID][]evaluator.OpenAlert{}
+	open := map[uuid.UUID][]alerts.OpenAlert{}
 	for _, alert := range p.request.Open {
 		open[alert.RuleID] = append(open[alert.RuleID], alert)
 	}

@@ -16,7 +16,6 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
-	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -126,7 +125,7 @@ func newEvaluator(s *exchanges) *window.Evaluator {
 }
 
 // evaluate returns the names of the rules that were evaluated, and what became of them.
-func evaluate(t *testing.T, e *window.Evaluator, r evaluator.WindowRequest) ([]string, evaluator.WindowOutcome) {
+func evaluate(t *testing.T, e *window.Evaluator, r window.Request) ([]string, window.Outcome) {
 	t.Helper()
 	outcome := e.Evaluate(t.Context(), r)
 	return names(outcome.Evaluated), outcome
@@ -199,7 +198,7 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 
 // TestWhatWasCountedIsConcluded has a count that takes all the available time.
 func TestWhatWasCountedIsConcluded(t *testing.T) {
-	for name, list := range map[string][]evaluator.WindowRule{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
+	for name, list := range map[string][]counting.Rule{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
 		t.Run(name, func(t *testing.T) {
 			s := &exchanges{}
 			r := windowtest.Request(list)
@@ -213,9 +212,9 @@ func TestWhatWasCountedIsConcluded(t *testing.T) {
 }
 
 // steps evaluates one rule and returns its steps as text.
-func steps(t *testing.T, s *exchanges, rule evaluator.WindowRule, open ...evaluator.OpenAlert) []string {
+func steps(t *testing.T, s *exchanges, rule counting.Rule, open ...alerts.OpenAlert) []string {
 	t.Helper()
-	r := windowtest.Request([]evaluator.WindowRule{rule})
+	r := windowtest.Request([]counting.Rule{rule})
 	for i := range open {
 		open[i].RuleID = rule.ID
 	}
@@ -239,8 +238,8 @@ func steps(t *testing.T, s *exchanges, rule evaluator.WindowRule, open ...evalua
 }
 
 // openAlert returns an alert that has been open for an hour; a resolved one is held.
-func openAlert(group string, state alerts.State) evaluator.OpenAlert {
-	return evaluator.OpenAlert{ID: uuid.New(), Group: group, Open: alerts.Open{
+func openAlert(group string, state alerts.State) alerts.OpenAlert {
+	return alerts.OpenAlert{ID: uuid.New(), Group: group, Open: alerts.Open{
 		State: state, Since: time.Unix(0, watermark).Add(-time.Hour), Held: state == alerts.Resolved,
 	}}
 }
@@ -281,8 +280,8 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
 	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
 	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
-	r := windowtest.Request([]evaluator.WindowRule{rule})
-	r.Open = []evaluator.OpenAlert{waits, routed, unrouted, gone}
+	r := windowtest.Request([]counting.Rule{rule})
+	r.Open = []alerts.OpenAlert{waits, routed, unrouted, gone}
 	for i := range r.Open {
 		r.Open[i].RuleID = rule.ID
 	}
@@ -323,38 +322,38 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 	annotated.Version, annotated.Note = 2, "see the runbook"
 	raised.Version, raised.Threshold = 2, 50
 	armed.Version, armed.ArmedSinceNS = 2, watermark-9*second
-	held := func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }
+	held := func(o *alerts.OpenAlert) { o.State, o.Held = alerts.Resolved, true }
 	sees := func(ended, start int64) []counting.Group {
 		return []counting.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
 	}
-	with := func(change func(*evaluator.OpenAlert)) evaluator.OpenAlert {
+	with := func(change func(*alerts.OpenAlert)) alerts.OpenAlert {
 		changed := alert
 		change(&changed)
 		return changed
 	}
 	for name, c := range map[string]struct {
 		groups []counting.Group
-		open   evaluator.OpenAlert
+		open   alerts.OpenAlert
 		want   []string
 		// edited is the rule after an edit.
-		edited *evaluator.WindowRule
+		edited *counting.Rule
 	}{
 		"sees nothing":              {[]counting.Group{}, alert, nil, nil},
 		"sees an older one":         {sees(11*second, 12*second), alert, nil, nil},
 		"sees one that began first": {sees(10*second, 12*second), alert, nil, nil},
 		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}, nil},
 		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}, nil},
-		"its clock is behind":       {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark }), nil, nil},
-		"it has left the window":    {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
-		"it began too early":        {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = counting.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
-		"pending":                   {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil, nil},
+		"its clock is behind":       {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.NewestEndedNS = watermark }), nil, nil},
+		"it has left the window":    {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
+		"it began too early":        {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.NewestStartNS = counting.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
+		"pending":                   {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.State = alerts.Pending }), nil, nil},
 		"held":                      {[]counting.Group{}, with(held), nil, nil},
 		"the note was edited":       {[]counting.Group{}, alert, nil, &annotated},
 		"the threshold was edited":  {[]counting.Group{}, alert, nil, &raised},
 		"the scope was edited":      {[]counting.Group{}, with(held), []string{"release  0"}, &armed},
 		"a duration":                {[]counting.Group{}, slow, nil, &slower},
-		"a duration that was 800":   {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 800e6 }), []string{"clear  0"}, &slower},
-		"a duration that was 1000":  {[]counting.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 1000e6 }), nil, &slower},
+		"a duration that was 800":   {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.LeastNS = 800e6 }), []string{"clear  0"}, &slower},
+		"a duration that was 1000":  {[]counting.Group{}, with(func(o *alerts.OpenAlert) { o.LeastNS = 1000e6 }), nil, &slower},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.edited == nil {
@@ -381,7 +380,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 			rule := windowtest.RuleOf(0, "default")
 			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
 			s := &exchanges{groups: []counting.Group{}}
-			list := []evaluator.WindowRule{rule}
+			list := []counting.Rule{rule}
 			if plainly {
 				// Seven others of which the tally counts none: none of them queries for failures.
 				for i := 1; i < 8; i++ {
@@ -391,7 +390,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 				windowtest.Plain(list)
 			}
 			r := windowtest.Request(list)
-			r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
+			r.Open = []alerts.OpenAlert{openAlert("", alerts.Firing)}
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
 			var got []string
@@ -419,8 +418,8 @@ func TestIDsAreDerived(t *testing.T) {
 	}
 	reminding := windowtest.RuleOf(0, "default")
 	reminding.ReNotifyMinutes = 1
-	r = windowtest.Request([]evaluator.WindowRule{reminding})
-	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
+	r = windowtest.Request([]counting.Rule{reminding})
+	r.Open = []alerts.OpenAlert{openAlert("", alerts.Firing)}
 	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
 	_, reminded := evaluate(t, newEvaluator(&exchanges{}), r)
 	if n := reminded.Changes[0].Notifications[0]; n.ID != notify.ID(r.Open[0].ID, uuid.UUID{1}, notify.ReasonReminder, 3) {
@@ -439,23 +438,23 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 	}
 	ends, stays := openAlert("ends", alerts.Pending), openAlert("stays", alerts.Firing)
 	for name, c := range map[string]struct {
-		open    []evaluator.OpenAlert
+		open    []alerts.OpenAlert
 		below   bool
 		changes int
 		first   alerts.Step
 		problem bool
 	}{
-		"one ends":                   {[]evaluator.OpenAlert{ends}, false, 1001, alerts.Drop, true},
-		"one stays":                  {[]evaluator.OpenAlert{stays}, false, 999, alerts.Raise, true},
-		"one of the others":          {[]evaluator.OpenAlert{ends}, true, 1001, alerts.Drop, false},
-		"one stays and one is below": {[]evaluator.OpenAlert{stays}, true, 999, alerts.Raise, true},
+		"one ends":                   {[]alerts.OpenAlert{ends}, false, 1001, alerts.Drop, true},
+		"one stays":                  {[]alerts.OpenAlert{stays}, false, 999, alerts.Raise, true},
+		"one of the others":          {[]alerts.OpenAlert{ends}, true, 1001, alerts.Drop, false},
+		"one stays and one is below": {[]alerts.OpenAlert{stays}, true, 999, alerts.Raise, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.groups[1000].Observed = 1000
 			if c.below {
 				s.groups[1000].Observed = 4
 			}
-			r := windowtest.Request([]evaluator.WindowRule{rule})
+			r := windowtest.Request([]counting.Rule{rule})
 			r.Open = c.open
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
@@ -486,7 +485,7 @@ func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 func TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow(t *testing.T) {
 	s := &exchanges{hides: true}
 	rule := windowtest.RuleOf(0, "default")
-	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]evaluator.WindowRule{rule}))
+	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]counting.Rule{rule}))
 	if len(outcome.Changes) != 1 || outcome.Changes[0].Step != alerts.Raise {
 		t.Fatalf("changes %+v", outcome.Changes)
 	}

@@ -64,7 +64,7 @@ func layers() []layer {
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
 			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest"),
 		},
-		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator", "evaluator/source")},
+		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator", "evaluator/source", "evaluator/window")},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
 			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -39,7 +39,7 @@ func BenchmarkWindows(b *testing.B) {
 				}
 				b.Cleanup(func() { _ = reader.Close() })
 				source := &watchedSource{Source: reader}
-				request := evaluator.WindowRequest{WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}
+				request := window.Request{Request: counting.Request{WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}}
 				for i := range tenants {
 					request.Tenants.Names = append(request.Tenants.Names, fmt.Sprint("tenant-", i))
 				}
@@ -52,7 +52,7 @@ func BenchmarkWindows(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					request.Rules = append(request.Rules, evaluator.WindowRule{Rule: rule, Judge: judge})
+					request.Rules = append(request.Rules, counting.Rule{Rule: rule, Judge: judge})
 				}
 				engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 				for b.Loop() {

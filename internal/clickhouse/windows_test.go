@@ -18,7 +18,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
@@ -182,8 +181,8 @@ func windowModes() []rules.FireMode {
 	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow}
 }
 
-func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy rules.Grouping) *rapid.Generator[evaluator.WindowRule] {
-	return rapid.Custom(func(t *rapid.T) evaluator.WindowRule {
+func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy rules.Grouping) *rapid.Generator[counting.Rule] {
+	return rapid.Custom(func(t *rapid.T) counting.Rule {
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
 			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 39, 39, 61, 300}).Draw(t, "window"),
@@ -250,7 +249,7 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy
 		if err != nil {
 			t.Fatal(err)
 		}
-		return evaluator.WindowRule{Rule: rule, Judge: judge}
+		return counting.Rule{Rule: rule, Judge: judge}
 	})
 }
 
@@ -315,7 +314,7 @@ func (m *measured) reached(d *rules.Definition) bool {
 }
 
 // countNaively measures what a rule has to see.
-func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
+func countNaively(t *rapid.T, rule counting.Rule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
 	inScope, err := rules.Compile(rule.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
 	if err != nil {
 		t.Fatal(err)
@@ -411,19 +410,22 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 }
 
 // evaluate returns what each rule raises, by rule and group.
-func evaluate(t *rapid.T, ch window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
+func evaluate(t *rapid.T, ch window.Source, tenants []string, list []counting.Rule) map[string]seen {
 	engine := window.New(window.Options{Source: ch, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	// Absence is concluded from the second watch on.
-	first := engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: source.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
-		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
+	first := engine.Evaluate(t.Context(), window.Request{
+		Request: counting.Request{Tenants: source.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false }},
+		Watches: true,
+		Watch:   watch.State{SinceNS: base - 3600e9, UntilNS: base - 20e9},
 	})
 	if first.SourceErr != nil || first.Watch.UntilNS != base-10e9 {
 		t.Fatalf("the first watch fails: %+v, %v", first.Watch, first.SourceErr)
 	}
-	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: source.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
-		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},
+	outcome := engine.Evaluate(t.Context(), window.Request{
+		Request: counting.Request{Tenants: source.Tenants{Names: tenants}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }},
+		Rules:   list,
+		Watches: true,
+		Watch:   watch.State{SinceNS: base - 3600e9, UntilNS: base - 10e9},
 	})
 	if outcome.SourceErr != nil || len(outcome.Failed) > 0 || len(outcome.Evaluated) != len(list) {
 		t.Fatalf("%d of %d rules evaluated, %v, %v", len(outcome.Evaluated), len(list), outcome.SourceErr, outcome.Failed)
@@ -614,7 +616,7 @@ func TestSharesAmongManyGroups(t *testing.T) {
 	} {
 		for _, untallied := range []bool{false, true} {
 			ch := &watchedSource{Source: open(t, db), untallied: untallied}
-			r := evaluator.WindowRequest{Tenants: source.Tenants{Names: []string{"default"}}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}
+			r := window.Request{Request: counting.Request{Tenants: source.Tenants{Names: []string{"default"}}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}}
 			for range 8 {
 				d := rules.Definition{Enabled: true, Severity: rules.Warning, IntervalSeconds: 1, WindowSeconds: 60, GroupBy: rules.GroupByRoute}
 				c.mode(&d)
@@ -623,9 +625,9 @@ func TestSharesAmongManyGroups(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Rules = append(r.Rules, evaluator.WindowRule{Rule: rule, Judge: judge})
+				r.Rules = append(r.Rules, counting.Rule{Rule: rule, Judge: judge})
 				for _, route := range []string{"was", "\x00\xff", long} {
-					r.Open = append(r.Open, evaluator.OpenAlert{ID: uuid.New(), RuleID: rule.ID, Group: cursor.Key(route), Open: alerts.Open{State: alerts.Firing, Since: time.Unix(0, base-60e9)}})
+					r.Open = append(r.Open, alerts.OpenAlert{ID: uuid.New(), RuleID: rule.ID, Group: cursor.Key(route), Open: alerts.Open{State: alerts.Firing, Since: time.Unix(0, base-60e9)}})
 				}
 			}
 			outcome := window.New(window.Options{Source: ch, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)}).Evaluate(t.Context(), r)

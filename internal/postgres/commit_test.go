@@ -14,6 +14,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -255,7 +256,7 @@ func TestOpenAlertsOfWindowRules(t *testing.T) {
 		ID: uuid.New(), TenantID: "default", RuleID: p.rule, RuleVersion: 1, Severity: rules.Info, State: alerts.Firing,
 		Count: &alerts.Count{Observed: 3, Threshold: 1, WindowSeconds: 60, Group: "orders"},
 	}
-	batch.Changes = []evaluator.Change{{Step: alerts.Raise, Instance: a}}
+	batch.Changes = []window.Change{{Step: alerts.Raise, Instance: a}}
 	if done := p.write(t, batch); len(done.Inserted) != 1 {
 		t.Errorf("Commit = %+v", done)
 	}

@@ -11,18 +11,18 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 )
 
 // OpenAlerts returns the alerts of window rules that are open or held.
-func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
+func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]alerts.OpenAlert, error) {
 	rows, err := s.db.queries.AlertOpen(ctx, ruleIDs)
 	if err != nil {
 		return nil, fmt.Errorf("read open alerts: %w", err)
 	}
-	open := make([]evaluator.OpenAlert, len(rows))
+	open := make([]alerts.OpenAlert, len(rows))
 	for i, row := range rows {
 		o := alerts.Open{State: alerts.State(row.State), Since: row.FiredAt, Reminders: int(row.Reminders), Held: row.Held}
 		if row.Held && row.ResolvedAt != nil {
@@ -34,7 +34,7 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 		if row.NotifiedAt != nil {
 			o.NotifiedAt = *row.NotifiedAt
 		}
-		open[i] = evaluator.OpenAlert{
+		open[i] = alerts.OpenAlert{
 			ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey,
 			NewestEndedNS: row.EndedNs, NewestStartNS: row.StartTimeNs, LeastNS: row.DurationMs * 1e6, Open: o,
 		}
@@ -50,7 +50,7 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 
 // withoutGone removes deleted webhooks from the routing of alerts. No webhook can be deleted
 // between this read and the commit made from it: a deletion makes that commit stale.
-func (s *Evaluation) withoutGone(ctx context.Context, open []evaluator.OpenAlert) error {
+func (s *Evaluation) withoutGone(ctx context.Context, open []alerts.OpenAlert) error {
 	named := map[uuid.UUID]bool{}
 	for i := range open {
 		if r := open[i].Routing; r != nil {
@@ -81,7 +81,7 @@ func (s *Evaluation) withoutGone(ctx context.Context, open []evaluator.OpenAlert
 // applyChanges applies steps of window alerts, in one statement for each kind of step. It leaves
 // out a step, with its notifications, if the alert is no longer in the state that the step starts
 // from.
-func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notified written, err error) {
+func applyChanges(ctx context.Context, q *pgq.Queries, changes []window.Change) (inserted, changed []uuid.UUID, notified written, err error) {
 	var steps stepRows
 	for i := range changes {
 		if err := steps.add(&changes[i]); err != nil {
@@ -106,7 +106,7 @@ type stepRows struct {
 	drop, release []uuid.UUID
 }
 
-func (s *stepRows) add(c *evaluator.Change) error {
+func (s *stepRows) add(c *window.Change) error {
 	a := &c.Instance
 	count, err := json.Marshal(a.Count)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed
 
 // notifySteps writes the notifications of the steps that were made. A webhook that was notified of an alert is notified of its end
 // if the rule says so, also when the rule names others by now, or if the webhook chose that event.
-func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (written, error) {
+func notifySteps(ctx context.Context, q *pgq.Queries, changes []window.Change, made []uuid.UUID) (written, error) {
 	stepped := setOf(made)
 	var list []following
 	var tenants []string

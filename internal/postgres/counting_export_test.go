@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/postgres/pgq"
 )
 
@@ -19,7 +19,7 @@ type Applied struct {
 }
 
 // ApplyChanges makes steps in a transaction of their own.
-func ApplyChanges(ctx context.Context, db *DB, changes []evaluator.Change) (done Applied, err error) {
+func ApplyChanges(ctx context.Context, db *DB, changes []window.Change) (done Applied, err error) {
 	err = db.transact(ctx, func(tx pgx.Tx) error {
 		counted := &counter{DBTX: tx}
 		var notified written

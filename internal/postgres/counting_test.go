@@ -15,7 +15,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
@@ -64,12 +64,12 @@ func newWindowAlerts(t *testing.T) *windowAlerts {
 
 // change is a step of an alert, with a notification if a reason is given. An id of uuid.Nil creates
 // a new alert.
-func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
+func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) window.Change {
 	w.made++
 	if id == uuid.Nil {
 		id = alerts.WindowID(w.rule, group, uuid.Nil, int64(w.made)*1e6)
 	}
-	c := evaluator.Change{Step: step, Instance: alerts.Instance{
+	c := window.Change{Step: step, Instance: alerts.Instance{
 		ID: id, TenantID: tenant, RuleID: w.rule, RuleVersion: 1, Severity: rules.Warning, Title: step.String(),
 		Exchange: rules.Exchange{StartTimeNS: int64(w.made), Route: group, ErrorType: step.String() + "Exception"},
 		Count:    &alerts.Count{Observed: int64(w.made), Threshold: 3, WindowSeconds: 60, Group: group},
@@ -83,7 +83,7 @@ func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reas
 }
 
 // apply makes steps, and checks how many alerts are new, have changed, and cause notifications.
-func (w *windowAlerts) apply(inserted, changed, notified int, changes ...evaluator.Change) []evaluator.Change {
+func (w *windowAlerts) apply(inserted, changed, notified int, changes ...window.Change) []window.Change {
 	w.t.Helper()
 	done, err := postgres.ApplyChanges(w.t.Context(), w.db, changes)
 	if err != nil || len(done.Inserted) != inserted || len(done.Changed) != changed || done.Notifications[w.webhook] != notified {
@@ -121,7 +121,7 @@ func column(t *testing.T, conn *pgx.Conn, sql string) []string {
 }
 
 // open returns the open and held alerts of the rule, without instants.
-func (w *windowAlerts) open() []evaluator.OpenAlert {
+func (w *windowAlerts) open() []alerts.OpenAlert {
 	w.t.Helper()
 	open, err := w.db.Evaluation(0).OpenAlerts(w.t.Context(), []uuid.UUID{w.rule, uuid.New()})
 	if err != nil {
@@ -133,7 +133,7 @@ func (w *windowAlerts) open() []evaluator.OpenAlert {
 		}
 		open[i].Since, open[i].NotifiedAt = time.Time{}, time.Time{}
 	}
-	slices.SortFunc(open, func(a, b evaluator.OpenAlert) int { return strings.Compare(a.Group, b.Group) })
+	slices.SortFunc(open, func(a, b alerts.OpenAlert) int { return strings.Compare(a.Group, b.Group) })
 	return open
 }
 
@@ -154,7 +154,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 	a, b := raised[0].Instance.ID, raised[1].Instance.ID
 	w.apply(0, 0, 0, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired), raised[0])
 	w.want("raised", []string{"FIRING a raise raiseException 1", "PENDING b wait waitException 2"}, "FIRED 0")
-	open := []evaluator.OpenAlert{
+	open := []alerts.OpenAlert{
 		{ID: a, RuleID: w.rule, Group: "a", NewestEndedNS: 1, NewestStartNS: 1, Open: alerts.Open{State: alerts.Firing}},
 		{ID: b, RuleID: w.rule, Group: "b", NewestEndedNS: 2, NewestStartNS: 2, Open: alerts.Open{State: alerts.Pending}},
 	}
@@ -238,13 +238,13 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 // TestStormOfGroupsIsFewStatements makes 1,000 groups fire and clear.
 func TestStormOfGroupsIsFewStatements(t *testing.T) {
 	w := newWindowAlerts(t)
-	raise, end := make([]evaluator.Change, 1000), make([]evaluator.Change, 1000)
+	raise, end := make([]window.Change, 1000), make([]window.Change, 1000)
 	for i := range raise {
 		group := fmt.Sprintf("%04d", i)
 		raise[i] = w.change(alerts.Raise, uuid.Nil, group, notify.ReasonFired)
 		end[i] = w.change(alerts.Clear, raise[i].Instance.ID, group, notify.ReasonResolved)
 	}
-	for n, changes := range [][]evaluator.Change{raise, end} {
+	for n, changes := range [][]window.Change{raise, end} {
 		begun := time.Now()
 		done, err := postgres.ApplyChanges(t.Context(), w.db, changes)
 		if err != nil || len(done.Inserted)+len(done.Changed) != 1000 || done.Notifications[w.webhook] != 1000 || done.Statements > 8 {
@@ -263,7 +263,7 @@ func TestStepsForADeletedWebhookWriteNothing(t *testing.T) {
 	if _, err := w.conn.Exec(t.Context(), `update webhook set deleted_at = now()`); err != nil {
 		t.Fatal(err)
 	}
-	_, err := postgres.ApplyChanges(t.Context(), w.db, []evaluator.Change{w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired)})
+	_, err := postgres.ApplyChanges(t.Context(), w.db, []window.Change{w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired)})
 	if err == nil || !strings.Contains(err.Error(), "a webhook of the rule does not exist") {
 		t.Errorf("%v", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/teams"
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 )
@@ -51,7 +51,7 @@ func escalatingInstances(instances []alerts.Instance, inserted []uuid.UUID) []uu
 
 // escalatingChanges returns the window alerts that begin to fire and may escalate. For those that
 // were pending, the stored routing decides.
-func escalatingChanges(changes []evaluator.Change, made []uuid.UUID) []uuid.UUID {
+func escalatingChanges(changes []window.Change, made []uuid.UUID) []uuid.UUID {
 	var ids []uuid.UUID
 	is := setOf(made)
 	for i := range changes {

@@ -12,6 +12,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/watch"
 	"tocsin/internal/postgres/pgq"
 )
 
@@ -155,7 +156,7 @@ func checkpointOf(row pgq.Checkpoint) evaluator.Checkpoint {
 	c := evaluator.Checkpoint{
 		Partition: int(row.Partition), Index: uint32(row.ShareIndex), Of: uint32(row.ShareOf),
 		Revision: row.Revision, RulesRevision: row.RulesRevision, Backfill: markOf(row.BackfillFromNs, row.BackfillCursorNs),
-		Watch:       evaluator.Watch{SinceNS: row.WatchedSinceNs, UntilNS: row.WatchedUntilNs, LateNS: row.LateNs, JudgedNS: row.AbsenceJudgedNs, Shown: row.WatchedShown},
+		Watch:       watch.State{SinceNS: row.WatchedSinceNs, UntilNS: row.WatchedUntilNs, LateNS: row.LateNs, JudgedNS: row.AbsenceJudgedNs, Shown: row.WatchedShown},
 		ClockOffset: time.Duration(row.ClockOffsetNs),
 	}
 	if row.Token != nil {

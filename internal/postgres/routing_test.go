@@ -109,7 +109,7 @@ func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 	batch = few(now)
 	for i := range batch.Instances {
 		a := &batch.Instances[i]
-		for _, hook := range evaluator.Recipients(&again.Rule, again.Router, a) {
+		for _, hook := range routing.Recipients(&again.Rule, again.Router, a) {
 			batch.Notifications = append(batch.Notifications, notify.Notification{
 				ID: notify.ID(a.ID, hook, notify.ReasonFired, 0), TenantID: a.TenantID, AlertID: a.ID, RuleID: a.RuleID, WebhookID: hook, Reason: notify.ReasonFired,
 			})

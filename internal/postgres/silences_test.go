@@ -15,6 +15,7 @@ import (
 	"tocsin/alerts/silences"
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
@@ -198,7 +199,7 @@ func TestWindowAlertsAreSilenced(t *testing.T) {
 	t.Parallel()
 	w := newWindowAlerts(t)
 	about := func(route string) match.Match { return match.Match{Scope: rules.Scope{Routes: []string{route}}} }
-	grouped := func(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
+	grouped := func(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) window.Change {
 		c := w.change(step, id, group, reason)
 		c.Instance.Count.GroupBy = rules.GroupByRoute
 		return c

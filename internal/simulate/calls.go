@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
@@ -153,8 +154,8 @@ func (s *store) Rules(ctx context.Context, partition int, after int64) (evaluato
 	return transact(ctx, (*process)(s), "rules", "", func() (evaluator.RuleSet, error) { return s.w.db.Rules(ctx, partition, after) })
 }
 
-func (s *store) OpenAlerts(ctx context.Context, ids []uuid.UUID) ([]evaluator.OpenAlert, error) {
-	return transact(ctx, (*process)(s), "open alerts", "", func() ([]evaluator.OpenAlert, error) {
+func (s *store) OpenAlerts(ctx context.Context, ids []uuid.UUID) ([]alerts.OpenAlert, error) {
+	return transact(ctx, (*process)(s), "open alerts", "", func() ([]alerts.OpenAlert, error) {
 		s.asked = nil
 		return s.w.db.OpenAlerts(ctx, ids)
 	})

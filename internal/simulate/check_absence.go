@@ -7,6 +7,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
+	"tocsin/evaluator/window"
 	"tocsin/internal/simulate/model"
 	"tocsin/rules"
 )
@@ -138,7 +139,7 @@ func (t *truth) presentIn(r *ruleTruth, group string, questions []asked, watched
 // ended than come later than any did within the last hour, and the source was watched for as long as
 // the window. Where the alert ends, enough were seen. A hold, and the wait of a pending alert, may also end with the arming of its rule. Of
 // instants that the source's clock passed twice, nobody knows when they were watched.
-func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
+func (t *truth) checkAbsence(b *evaluator.Batch, c *window.Change, r *ruleTruth, questions []asked, was model.Alert) {
 	a, e := &c.Instance, r.present()
 	least, most := t.held(r, a.Count.Group, questions)
 	threshold, watch := int64(e.def.Threshold), t.watches[uint32(partitionOf(r.tenant))]

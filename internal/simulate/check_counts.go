@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -94,7 +95,7 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 	}
 }
 
-func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
+func (t *truth) checkStep(c *window.Change, r *ruleTruth, questions []asked, was model.Alert) {
 	a, e := &c.Instance, r.present()
 	least, most := t.held(r, a.Count.Group, questions)
 	threshold := int64(e.def.Threshold)
@@ -116,7 +117,7 @@ func rearmed(step alerts.Step, was *model.Alert, armedNS int64) bool {
 
 // checkMeasured holds that the share or the percentile of a step is made up of exchanges that a
 // server showed, of one that it was asked about, and that the step follows from it.
-func (t *truth) checkMeasured(c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
+func (t *truth) checkMeasured(c *window.Change, r *ruleTruth, questions []asked, was model.Alert) {
 	a, e := &c.Instance, r.present()
 	shown := slices.ContainsFunc(questions, func(q asked) bool { return t.showed(r, a.Count, q.toNS, questions) })
 	fires := reaches(&e.def, a.Count.Observed, a.Count.Volume)
@@ -180,7 +181,7 @@ func (t *truth) showed(r *ruleTruth, count *alerts.Count, toNS int64, questions 
 }
 
 // follow notes what a step makes of an alert.
-func (t *truth) follow(c *evaluator.Change) {
+func (t *truth) follow(c *window.Change) {
 	to := alerts.Firing
 	switch c.Step { //nolint:exhaustive // the others leave the state as it is, or fire
 	case alerts.Wait:

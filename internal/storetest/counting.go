@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -24,11 +24,11 @@ func (l *law) windowRule() rules.Rule {
 }
 
 // change is a step for a group of a rule, with a notification for the webhook if it has a reason.
-func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
+func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) window.Change {
 	count := alerts.CountOf(&r.Definition)
 	count.Group, count.Observed, count.DurationMS = group, 2, 900
 	end := l.now.UnixNano()
-	c := evaluator.Change{Step: step, Instance: alerts.Instance{
+	c := window.Change{Step: step, Instance: alerts.Instance{
 		ID: id, TenantID: Tenant, RuleID: r.ID, RuleVersion: r.Version, Severity: r.Severity, Title: "title", Count: &count,
 		Exchange: rules.Exchange{
 			TenantID: Tenant, StartTimeNS: end - 7, EndTimeNS: &end, ExecutionID: "e", Application: group, Status: rules.Failed, Attributes: map[string]string{},
@@ -47,13 +47,13 @@ func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string
 func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, reason notify.Reason) (made bool, notified int) {
 	l.Helper()
 	b := l.batch()
-	b.Changes = []evaluator.Change{l.change(r, step, id, "orders", reason)}
+	b.Changes = []window.Change{l.change(r, step, id, "orders", reason)}
 	done := l.commit(b)
 	return len(done.Inserted)+len(done.Changed) == 1, done.Notifications[l.webhook]
 }
 
 // openOrHeld returns the only alert of a rule and group that is open or held.
-func (l *law) openOrHeld(r *rules.Rule, group string) (found evaluator.OpenAlert, there bool) {
+func (l *law) openOrHeld(r *rules.Rule, group string) (found alerts.OpenAlert, there bool) {
 	l.Helper()
 	open, err := l.Evaluation.OpenAlerts(l.Context(), []uuid.UUID{r.ID})
 	l.must(err)
@@ -125,12 +125,12 @@ func windowEnd(l *law) {
 	made, _ := l.step(&r, alerts.Raise, id, notify.ReasonFired)
 	l.equal("made", made, true)
 	b := l.batch()
-	b.Changes = []evaluator.Change{l.change(&r, alerts.Remind, id, "orders", notify.ReasonReminder)}
+	b.Changes = []window.Change{l.change(&r, alerts.Remind, id, "orders", notify.ReasonReminder)}
 	n := &b.Changes[0].Notifications[0]
 	n.WebhookID, n.ID = l.operators, notify.ID(id, l.operators, notify.ReasonReminder, 0)
 	l.equal("reminded", l.commit(b).Notifications[l.operators], 1)
 	b = l.batch()
-	b.Changes = []evaluator.Change{l.change(&r, alerts.Clear, id, "orders", "")}
+	b.Changes = []window.Change{l.change(&r, alerts.Clear, id, "orders", "")}
 	done := l.commit(b)
 	l.equal("the first webhook's end", done.Notifications[l.webhook], 1)
 	l.equal("the reminded webhook's end", done.Notifications[l.operators], 1)
@@ -145,14 +145,14 @@ func windowGroups(l *law) {
 		ids[i] = uuid.UUID{2, 6: 0x80, 8: 0x80, 15: byte(i + 1)}
 	}
 	b := l.batch()
-	b.Changes = []evaluator.Change{
+	b.Changes = []window.Change{
 		l.change(&r, alerts.Raise, ids[0], "orders", notify.ReasonFired), l.change(&r, alerts.Wait, ids[1], "billing", ""),
 	}
 	done := l.commit(b)
 	l.equal("raised", len(done.Inserted), 2)
 	l.equal("notified", done.Notifications[l.webhook], 1)
 	b = l.batch()
-	b.Changes = []evaluator.Change{
+	b.Changes = []window.Change{
 		l.change(&r, alerts.Raise, ids[2], "orders", notify.ReasonFired), l.change(&r, alerts.Clear, ids[0], "orders", ""),
 		l.change(&r, alerts.Raise, ids[3], "billing", notify.ReasonFired),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -180,7 +181,7 @@ func escalationWindow(l *law) {
 		l.Helper()
 		l.hold("a")
 		b := l.batch()
-		b.Changes = []evaluator.Change{l.change(&r, step, id, "orders", reason)}
+		b.Changes = []window.Change{l.change(&r, step, id, "orders", reason)}
 		b.Changes[0].Instance.Routing = l.escalatingRouting()
 		done := l.commit(b)
 		l.equal("made", len(done.Inserted)+len(done.Changed), 1)

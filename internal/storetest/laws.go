@@ -10,6 +10,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/watch"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
@@ -104,7 +105,7 @@ func laws() map[string]func(l *law) {
 			b := l.batch()
 			b.Cursor = &cursor.Position{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "a|b\x00\xffé"}
 			b.Backfill = &backlog.Mark{FromNS: -5, CursorNS: 7}
-			b.Watch = evaluator.Watch{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4, Shown: 5}
+			b.Watch = watch.State{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4, Shown: 5}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
 			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: -3, ToNS: 4}}}
 			l.commit(b)

@@ -9,6 +9,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -115,7 +116,7 @@ func routedWindow(l *law) {
 	step := func(step alerts.Step, id uuid.UUID, group string, reason notify.Reason, routing *alerts.Routing) {
 		l.Helper()
 		b := l.batch()
-		b.Changes = []evaluator.Change{l.change(&r, step, id, group, reason)}
+		b.Changes = []window.Change{l.change(&r, step, id, group, reason)}
 		b.Changes[0].Instance.Routing = routing
 		done := l.commit(b)
 		l.equal("made", len(done.Inserted)+len(done.Changed), 1)

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -121,7 +122,7 @@ type windows struct {
 }
 
 // Evaluate evaluates window rules.
-func (w windows) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
+func (w windows) Evaluate(ctx context.Context, request window.Request) window.Outcome {
 	ctx, end := w.read(ctx, "windows")
 	outcome := w.Windows.Evaluate(ctx, request)
 	end(len(outcome.Changes), outcome.SourceErr)

@@ -7,8 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
+	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // RuleOf returns the n-th rule of a tenant. It counts five exchanges within a minute of the application that is named
 // like itself, and filters by message, so that no tally counts it.
-func RuleOf(n int, tenant string) evaluator.WindowRule {
+func RuleOf(n int, tenant string) counting.Rule {
 	name := fmt.Sprintf("%03d", n)
 	return Compiled(&rules.Rule{
 		ID: uuid.UUID{14: byte(n >> 8), 15: byte(n)}, TenantID: tenant, Version: 1,
@@ -33,17 +34,17 @@ func RuleOf(n int, tenant string) evaluator.WindowRule {
 }
 
 // Compiled returns a rule with its compiled conditions. It panics if these are not valid.
-func Compiled(rule *rules.Rule) evaluator.WindowRule {
+func Compiled(rule *rules.Rule) counting.Rule {
 	judge, err := rules.NewJudge(rule)
 	if err != nil {
 		panic(err)
 	}
-	return evaluator.WindowRule{Rule: rule, Judge: judge}
+	return counting.Rule{Rule: rule, Judge: judge}
 }
 
 // Some returns n rules of one tenant.
-func Some(n int) []evaluator.WindowRule {
-	list := make([]evaluator.WindowRule, n)
+func Some(n int) []counting.Rule {
+	list := make([]counting.Rule, n)
 	for i := range list {
 		list[i] = RuleOf(i, "default")
 	}
@@ -51,7 +52,7 @@ func Some(n int) []evaluator.WindowRule {
 }
 
 // Plain makes rules filter by names only, as tallies need it.
-func Plain(list []evaluator.WindowRule) []evaluator.WindowRule {
+func Plain(list []counting.Rule) []counting.Rule {
 	for i := range list {
 		list[i].Filter = rules.Filter{}
 		list[i] = Compiled(list[i].Rule)
@@ -60,10 +61,10 @@ func Plain(list []evaluator.WindowRule) []evaluator.WindowRule {
 }
 
 // Request asks for the evaluation of rules, with as much time as it takes.
-func Request(list []evaluator.WindowRule) evaluator.WindowRequest {
-	return evaluator.WindowRequest{
-		Tenants: source.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: Watermark, Now: time.Unix(0, Watermark),
-		Over: func() bool { return false },
+func Request(list []counting.Rule) window.Request {
+	return window.Request{
+		Request: counting.Request{Tenants: source.Tenants{Names: []string{"default"}}, WatermarkNS: Watermark, Now: time.Unix(0, Watermark), Over: func() bool { return false }},
+		Rules:   list,
 	}
 }
 

@@ -46,7 +46,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -86,10 +85,23 @@ func New(o Options) *Counter {
 	return &Counter{Options: o, slow: map[any]time.Time{}}
 }
 
+// Request is what a [Pass] has to know.
+type Request struct {
+	Partition int
+	Tenants   source.Tenants
+	// WatermarkNS is where the windows end, exclusive: each counts what ended in
+	// [WatermarkNS - window, WatermarkNS). Those of rules on absence end before it.
+	WatermarkNS int64
+	// Now is the present by the clock of the store.
+	Now time.Time
+	// Over reports that there is no more time.
+	Over func() bool
+}
+
 // Pass counts the windows of one evaluation. It is not safe for concurrent use.
 type Pass struct {
 	counter *Counter
-	request *evaluator.WindowRequest
+	request *Request
 	// conclude takes counted windows.
 	conclude func(context.Context, []*Window)
 	// asked says that something was counted. Each pass counts something, however long the watch
@@ -104,7 +116,7 @@ type Pass struct {
 
 // Pass begins the pass of a request. [Pass.Count] gives conclude the windows that one query counted,
 // and the context in which conclude may ask more about them by [Pass.Newest] and [Window.Recount].
-func (c *Counter) Pass(request *evaluator.WindowRequest, conclude func(context.Context, []*Window)) *Pass {
+func (c *Counter) Pass(request *Request, conclude func(context.Context, []*Window)) *Pass {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.slow, func(_ any, until time.Time) bool { return !request.Now.Before(until) })

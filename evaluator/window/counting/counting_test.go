@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/windowtest"
 	"tocsin/rules"
@@ -151,9 +151,9 @@ type outcome struct {
 }
 
 // count counts the windows of the rules of a request, and reads what is newest in their groups.
-func count(ctx context.Context, c *counting.Counter, r evaluator.WindowRequest) *outcome {
+func count(ctx context.Context, c *counting.Counter, r window.Request) *outcome {
 	o := &outcome{newest: map[uuid.UUID][]rules.Exchange{}}
-	o.Pass = c.Pass(&r, func(ctx context.Context, windows []*counting.Window) {
+	o.Pass = c.Pass(&r.Request, func(ctx context.Context, windows []*counting.Window) {
 		var reached []*counting.Window
 		for _, w := range windows {
 			if len(w.Groups) > 0 {
@@ -196,7 +196,7 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 // TestSourceThatIsDownFailsNoRule makes the source unavailable before and during a pass.
 func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 	s := &source{down: true}
-	for name, list := range map[string][]evaluator.WindowRule{"conditions": windowtest.Some(120), "tallies": windowtest.Plain(windowtest.Some(120))} {
+	for name, list := range map[string][]counting.Rule{"conditions": windowtest.Some(120), "tallies": windowtest.Plain(windowtest.Some(120))} {
 		got := count(t.Context(), newCounter(s), windowtest.Request(list))
 		if !errors.Is(got.SourceErr, errDown) || len(got.names) > 0 || len(got.Failed) > 0 {
 			t.Errorf("%s: %v, %v, %v", name, got.SourceErr, got.names, got.Failed)

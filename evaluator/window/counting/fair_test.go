@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tocsin/evaluator"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/windowtest"
 	"tocsin/rules"
@@ -22,7 +21,7 @@ import (
 type queue struct {
 	source  *source
 	counter *counting.Counter
-	rules   []evaluator.WindowRule
+	rules   []counting.Rule
 }
 
 func (q *queue) pass(t *testing.T) *outcome {
@@ -31,9 +30,9 @@ func (q *queue) pass(t *testing.T) *outcome {
 	r.Over = func() bool { return true }
 	q.source.tallies, q.source.counts = nil, nil
 	got := count(t.Context(), q.counter, r)
-	counted := func(rule evaluator.WindowRule) bool { return slices.Contains(got.names, rule.Name) }
+	counted := func(rule counting.Rule) bool { return slices.Contains(got.names, rule.Name) }
 	waiting := slices.DeleteFunc(slices.Clone(q.rules), counted)
-	q.rules = append(waiting, slices.DeleteFunc(q.rules, func(rule evaluator.WindowRule) bool { return !counted(rule) })...)
+	q.rules = append(waiting, slices.DeleteFunc(q.rules, func(rule counting.Rule) bool { return !counted(rule) })...)
 	return got
 }
 
@@ -52,7 +51,7 @@ func TestConditionsDoNotWaitForTallies(t *testing.T) {
 
 // TestUndecidedRulesDoNotWaitForTallies has passes that have time for one tally, which does not decide on one tenant.
 func TestUndecidedRulesDoNotWaitForTallies(t *testing.T) {
-	list := append(windowtest.Plain(windowtest.Some(20)), windowtest.Plain([]evaluator.WindowRule{windowtest.RuleOf(20, "twice")})...)
+	list := append(windowtest.Plain(windowtest.Some(20)), windowtest.Plain([]counting.Rule{windowtest.RuleOf(20, "twice")})...)
 	q := &queue{source: &source{inexact: []string{"twice"}}, rules: list}
 	q.counter = newCounter(q.source)
 	counted := false
@@ -99,7 +98,7 @@ func (b *breaking) breaks() error {
 // TestOutageMakesNoRuleSlow has a source that breaks when the time of the pass is up. Later it works, and all rules are
 // counted by as few queries as before.
 func TestOutageMakesNoRuleSlow(t *testing.T) {
-	for name, list := range map[string][]evaluator.WindowRule{"conditions": windowtest.Some(120), "tallies": severalSets()} {
+	for name, list := range map[string][]counting.Rule{"conditions": windowtest.Some(120), "tallies": severalSets()} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &breaking{source: &source{}, after: time.Second}
 			c := newCounter(s)
@@ -165,7 +164,7 @@ func TestLearningIsSlowByItself(t *testing.T) {
 	named.Scope = rules.Scope{Applications: []string{"learner"}}
 	for pass := range 3 {
 		counted := 0
-		p := c.Pass(&r, func(_ context.Context, windows []*counting.Window) { counted += len(windows) })
+		p := c.Pass(&r.Request, func(_ context.Context, windows []*counting.Window) { counted += len(windows) })
 		windows := []counting.Window{counting.WindowOf(r.Rules[0], nil, watermark), counting.WindowOf(r.Rules[1], nil, watermark), counting.WindowOf(named, nil, watermark)}
 		windows[1].Number, windows[2].Learns = 1, true
 		s.counts = nil

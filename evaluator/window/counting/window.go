@@ -4,21 +4,29 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/alerts/routing"
 	"tocsin/rules"
 )
 
 // MaxGroups bounds the groups of one rule, and its open alerts.
 const MaxGroups = 1000
 
+// Rule is a window rule with its compiled conditions.
+type Rule struct {
+	*rules.Rule
+	*rules.Judge
+	// Router is the tenant's routing policy, where the rule uses it; else nil.
+	Router *routing.Router
+}
+
 // Window is the window of a rule, and what was counted in it.
 type Window struct {
-	evaluator.WindowRule
+	Rule
 	// Number is the index of the rule in the request. Rules with lower numbers wait for longer.
 	Number int
 	// Bound is what a group must reach. Groups in Open are counted whatever they reach.
 	Bound alerts.Window
-	Open  []evaluator.OpenAlert
+	Open  []alerts.OpenAlert
 	// FromNS, ToNS, StartFromNS and Limit are those of the [Query] of the window.
 	FromNS, ToNS, StartFromNS int64
 	Limit                     int
@@ -49,9 +57,9 @@ func (w *Window) key() any {
 }
 
 // WindowOf returns the window of a rule that ends at an instant.
-func WindowOf(rule evaluator.WindowRule, open []evaluator.OpenAlert, toNS int64) Window {
+func WindowOf(rule Rule, open []alerts.OpenAlert, toNS int64) Window {
 	w := Window{
-		WindowRule: rule, Bound: alerts.WindowOf(&rule.Definition), Open: open, Seconds: rule.WindowSeconds,
+		Rule: rule, Bound: alerts.WindowOf(&rule.Definition), Open: open, Seconds: rule.WindowSeconds,
 		ToNS: toNS, StartFromNS: StartFromNS(rule.WindowSeconds, toNS), Limit: MaxGroups + len(open) + 1,
 	}
 	w.FromNS = max(w.CutNS(), rule.ArmedSinceNS)

@@ -13,6 +13,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
+	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -67,15 +68,15 @@ func (db *Postgres) index(a *Alert, occupies bool) {
 }
 
 // OpenAlerts returns the alerts of window rules that are open or held.
-func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
-	var open []evaluator.OpenAlert
+func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]alerts.OpenAlert, error) {
+	var open []alerts.OpenAlert
 	for _, rule := range ruleIDs {
 		for _, a := range db.OpenOrHeld(rule) {
 			o := alerts.Open{State: a.State, Since: a.FiredAt, NotifiedAt: a.NotifiedAt, Reminders: a.Reminders, Held: a.Held}
 			if a.Held {
 				o.Since = a.ResolvedAt
 			}
-			open = append(open, evaluator.OpenAlert{
+			open = append(open, alerts.OpenAlert{
 				ID: a.ID, RuleID: rule, Group: a.Group, NewestEndedNS: a.NewestEndedNS, NewestStartNS: a.StartNS, LeastNS: a.LeastNS, Routing: a.Routing, Open: o,
 			})
 		}
@@ -85,7 +86,7 @@ func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evalua
 
 // applyChanges makes steps of window alerts, those first that end something. One whose alert
 // is no longer in the state that it starts from is left out.
-func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done *evaluator.Committed) error {
+func (db *Postgres) applyChanges(changes []window.Change, now time.Time, done *evaluator.Committed) error {
 	order := []alerts.Step{alerts.Drop, alerts.Release, alerts.Clear, alerts.Fire, alerts.Remind, alerts.Wait, alerts.Raise}
 	made := map[uuid.UUID]bool{}
 	for _, step := range order {
@@ -145,7 +146,7 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 
 // notifyEnd notifies each webhook that was notified of an alert of its end, if the rule wants that, also when the rule names others
 // by now, or if the webhook chose that event.
-func (db *Postgres) notifyEnd(c *evaluator.Change, now time.Time, done *evaluator.Committed) error {
+func (db *Postgres) notifyEnd(c *window.Change, now time.Time, done *evaluator.Committed) error {
 	rule, there := db.rules.get(c.Instance.RuleID)
 	if c.Step != alerts.Clear || !there {
 		return nil
@@ -158,7 +159,7 @@ func (db *Postgres) notifyEnd(c *evaluator.Change, now time.Time, done *evaluato
 }
 
 // raiseWindow opens an alert, unless one of its group is open or held.
-func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
+func (db *Postgres) raiseWindow(c *window.Change, now time.Time) bool {
 	a := &c.Instance
 	for _, other := range db.OpenOrHeld(a.RuleID) {
 		if other.Group == a.Count.Group && db.has(WindowOnce) {
@@ -190,7 +191,7 @@ func (a *Alert) about(i *alerts.Instance) {
 }
 
 // stepWindow makes a step of an alert that is in the state that the step starts from.
-func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
+func (db *Postgres) stepWindow(c *window.Change, now time.Time) bool {
 	a, there := db.alerts.get(c.Instance.ID)
 	from := map[alerts.Step]bool{
 		alerts.Drop: a.State == alerts.Pending, alerts.Release: a.Held, alerts.Fire: a.State == alerts.Pending, alerts.Remind: a.State == alerts.Firing,
