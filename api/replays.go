@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -35,7 +35,7 @@ type Replayer interface {
 type ReplayRequest struct {
 	RuleID       uuid.UUID
 	FromNS, ToNS int64
-	Messages     evaluator.ReplayMessages
+	Messages     ruleset.ReplayMessages
 }
 
 // ReplayState is the state of a replay.
@@ -58,7 +58,7 @@ type Replay struct {
 	State ReplayState
 	// AtNS is the start time before which everything is evaluated.
 	FromNS, ToNS, AtNS int64
-	Messages           evaluator.ReplayMessages
+	Messages           ruleset.ReplayMessages
 	// Matched is how many exchanges matched, Alerts how many alerts were raised about them.
 	Matched, Alerts int64
 	Problem         string
@@ -94,14 +94,14 @@ func (s *server) ListReplays(ctx context.Context, req ListReplaysRequestObject) 
 // StartReplay answers POST /rules/{id}/replays.
 func (s *server) StartReplay(ctx context.Context, req StartReplayRequestObject) (StartReplayResponseObject, error) {
 	b := req.Body
-	if _, err := oneOf("messages", &[]evaluator.ReplayMessages{b.Messages}, evaluator.ReplayNone, evaluator.ReplayDigest, evaluator.ReplayEach); err != nil {
+	if _, err := oneOf("messages", &[]ruleset.ReplayMessages{b.Messages}, ruleset.ReplayNone, ruleset.ReplayDigest, ruleset.ReplayEach); err != nil {
 		return nil, err
 	}
 	from, to, err := s.replayRange(ctx, b.From, b.To)
 	if err != nil {
 		return nil, err
 	}
-	if b.Messages == evaluator.ReplayDigest {
+	if b.Messages == ruleset.ReplayDigest {
 		if err := s.takesDigests(ctx, req.ID); err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -70,7 +70,7 @@ type Options struct {
 	Exchanges Exchanges
 	Explainer Explainer
 	// Texts writes the titles and messages of tests and previews.
-	Texts evaluator.Texts
+	Texts preview.Texts
 	// ExchangeURL returns where people see an alert's exchange; "" if there is no such place. Nil
 	// means "" for all.
 	ExchangeURL func(*alerts.Instance) string

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 )
 
@@ -23,7 +24,7 @@ type step struct {
 	server string
 	// behind are rules with progress of their own, which come to a position. Own is the range
 	// that was read for them.
-	behind []*rule
+	behind []*ruleset.Rule
 	to     cursor.Position
 	own    cursor.Range
 	// replay is how far a replay comes; nil for none.
@@ -38,7 +39,7 @@ func (p *pass) stay() step { return step{cursor: p.at.Cursor} }
 // others go on.
 func (p *pass) commit(ctx context.Context, f findings, next step) error {
 	ids := f.finders()
-	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *rule) bool { return f.panicked[r.ID] })
+	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *ruleset.Rule) bool { return f.panicked[r.ID] })
 	err := p.write(ctx, f, next)
 	if !errors.Is(err, ErrRefused) || len(ids) == 0 {
 		return err
@@ -47,7 +48,7 @@ func (p *pass) commit(ctx context.Context, f findings, next step) error {
 	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {
 		return err
 	}
-	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *rule) bool { return failed[r.ID] })
+	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *ruleset.Rule) bool { return failed[r.ID] })
 	return p.write(ctx, findings{}, next)
 }
 
@@ -55,7 +56,7 @@ func (p *pass) commit(ctx context.Context, f findings, next step) error {
 // fails those of which the database refuses the findings alone.
 func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error, failed map[uuid.UUID]bool) error {
 	if len(ids) == 1 {
-		r := p.rules.byID[ids[0]]
+		r := p.rules.Rule(ids[0])
 		p.fail(r, why, f.rangeOf(r.ID))
 		failed[r.ID] = true
 		return nil
@@ -87,7 +88,7 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	written := p.advanced(next)
 	for _, id := range f.finders() {
 		if !f.panicked[id] {
-			written.settle(p.rules.byID[id], f.problems[id])
+			written.settle(p.rules.Rule(id), f.problems[id])
 		}
 	}
 	written.into(&b)
@@ -116,7 +117,9 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 			p.backlog.Forget(next.own)
 		}
 	}
-	p.rules.replayed(next.replay)
+	if to := next.replay; to != nil {
+		p.rules.Replayed(to.Replay, to.Problem, to.Failed || to.Done())
+	}
 	p.committed(ctx, &b, &done, Timing{Commit: p.Clock().Sub(began)})
 	return nil
 }

@@ -10,7 +10,8 @@
 //
 // A pass observes the source's clock and the fingerprints of recent seconds, and plans what
 // to read (see package backlog). Each range goes through the same loop: read a page, evaluate
-// it by every rule of the partition, and commit the alerts together with the new progress.
+// it by every rule of the partition (see package ruleset), and commit the alerts together with
+// the new progress.
 // The order within a pass is:
 //
 //  1. exchanges that are new, or changed shortly before the watermark;
@@ -70,7 +71,6 @@ import (
 	"sync"
 	"time"
 
-	"tocsin/alerts"
 	"tocsin/evaluator/outage"
 	"tocsin/evaluator/source"
 	"tocsin/notify"
@@ -86,8 +86,6 @@ type Publisher interface {
 // where a template cannot be rendered it falls back and says why in problem.
 type Texts interface {
 	Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error)
-	// CountTexts is for window rules. Newest is the zero exchange where none is known.
-	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
 }
 
 // Observer is notified of what passes did. Its methods must not block, and may be called by

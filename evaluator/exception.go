@@ -1,16 +1,15 @@
 package evaluator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/ruleset"
 	"tocsin/rules"
 )
 
@@ -28,7 +27,7 @@ import (
 // extra is what the next commit writes beside what it is made for.
 type extra struct {
 	// backfills replace the rules' own progress, health what is recorded on rules.
-	backfills map[uuid.UUID]Backfill
+	backfills map[uuid.UUID]ruleset.Backfill
 	health    map[uuid.UUID]Health
 	// evaluated are window rules of which it is noted that they were evaluated.
 	evaluated []uuid.UUID
@@ -40,9 +39,9 @@ func (x *extra) empty() bool {
 	return len(x.backfills)+len(x.health)+len(x.evaluated) == 0 && !x.watched
 }
 
-func (x *extra) backfill(b Backfill) {
+func (x *extra) backfill(b ruleset.Backfill) {
 	if x.backfills == nil {
-		x.backfills = map[uuid.UUID]Backfill{}
+		x.backfills = map[uuid.UUID]ruleset.Backfill{}
 	}
 	x.backfills[b.RuleID] = b
 }
@@ -67,67 +66,63 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 }
 
 // applied takes over what a commit wrote.
-func (x *extra) applied(s *ruleset) {
+func (x *extra) applied(s *ruleset.Set) {
 	for id, b := range x.backfills {
-		if r := s.byID[id]; b.Done() {
-			s.except(r, nil)
+		if r := s.Rule(id); b.Done() {
+			s.Except(r, nil)
 		} else {
-			s.except(r, &b)
+			s.Except(r, &b)
 		}
 	}
 	for _, id := range x.evaluated {
-		if r := s.byID[id]; r != nil {
-			r.notedNS = r.evaluatedNS
+		if r := s.Rule(id); r != nil {
+			r.NotedNS = r.EvaluatedNS
 		}
 	}
 	for id, h := range x.health {
-		r := s.byID[id]
-		if r.problem = h.Problem; !h.Failed {
-			r.failing = false
-			r.again.succeeds()
+		r := s.Rule(id)
+		if r.Problem = h.Problem; !h.Failed {
+			r.Failing = false
+			r.Again.Succeeds()
 		}
 	}
 }
 
 // settle records that a rule was evaluated, and what is wrong with it all the same; "" is
 // nothing.
-func (x *extra) settle(r *rule, problem string) {
+func (x *extra) settle(r *ruleset.Rule, problem string) {
 	problem = rules.CleanText(problem, maxProblemBytes)
-	if r.failing || problem != r.problem {
+	if r.Failing || problem != r.Problem {
 		x.record(r.ID, Health{Problem: problem})
 	}
 }
 
-const (
-	// maxProblemBytes bounds what is kept of a problem's text.
-	maxProblemBytes = 2000
-	// retryFirst and retryMost bound the pause before a rule that fails is tried again.
-	retryFirst, retryMost = 5 * time.Second, 5 * time.Minute
-)
+// maxProblemBytes bounds what is kept of a problem's text.
+const maxProblemBytes = 2000
 
 // fail leaves a rule out of the partition's evaluation, and has the next commit record that,
 // with all that it may have to evaluate behind the cursor, and the range of what the database
 // refused; nil is nothing.
-func (p *pass) fail(r *rule, why error, refused *cursor.Range) {
+func (p *pass) fail(r *ruleset.Rule, why error, refused *cursor.Range) {
 	problem := rules.CleanText(why.Error(), maxProblemBytes)
-	r.failing = true
-	r.again.fails(p.Clock())
-	if failed := r.backfill != nil && r.backfill.Failing; r.FireMode == rules.PerExchange && (!failed || refused != nil) {
-		b := Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true, Refused: refused}
-		if r.backfill != nil && (failed || b.At.After(r.backfill.At)) {
-			b.At = r.backfill.At
+	r.Failing = true
+	r.Again.Fails(p.Clock())
+	if failed := r.Backfill != nil && r.Backfill.Failing; r.FireMode == rules.PerExchange && (!failed || refused != nil) {
+		b := ruleset.Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true, Refused: refused}
+		if r.Backfill != nil && (failed || b.At.After(r.Backfill.At)) {
+			b.At = r.Backfill.At
 		}
-		p.rules.except(r, &b)
+		p.rules.Except(r, &b)
 		p.extra.backfill(b)
 	}
 	delete(p.extra.health, r.ID)
-	if r.problem != problem {
+	if r.Problem != problem {
 		p.extra.record(r.ID, Health{problem, true})
 	}
 }
 
 // judgedBy returns a position up to which a rule has certainly evaluated everything.
-func (p *pass) judgedBy(r *rule) cursor.Position {
+func (p *pass) judgedBy(r *ruleset.Rule) cursor.Position {
 	baseNS := r.ArmedSinceNS
 	switch {
 	case p.backlog != nil:
@@ -137,49 +132,14 @@ func (p *pass) judgedBy(r *rule) cursor.Position {
 	case p.at.Cursor != nil:
 		baseNS = p.at.Cursor.StartTimeNS
 	}
-	return cursor.Position{StartTimeNS: baseNS - r.reachNS() - 1}
-}
-
-// backoff is when something is tried again that failed.
-type backoff struct {
-	// failed counts how often in a row.
-	failed  int
-	retryAt time.Time
-}
-
-func (b *backoff) fails(now time.Time) {
-	b.retryAt = now.Add(min(retryFirst<<min(b.failed, 10), retryMost))
-	b.failed++
-}
-
-func (b *backoff) succeeds() { *b = backoff{} }
-
-// span is how much start time is read at once on behalf of a rule that reads for itself:
-// less after the source could not be read, more where little was found.
-type span struct {
-	backoff
-	// ns is how much; 0 is a day.
-	ns int64
-}
-
-const leastSpanNS, firstSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS, 32 * 24 * hourNS
-
-func (s *span) toNS(from cursor.Position) int64 {
-	return from.StartTimeNS + cmp.Or(s.ns, firstSpanNS)
-}
-
-func (s *span) widen() { s.ns = min(2*cmp.Or(s.ns, firstSpanNS), mostSpanNS) }
-
-func (s *span) fails(now time.Time) {
-	s.backoff.fails(now)
-	s.ns = max(cmp.Or(s.ns, firstSpanNS)/4, leastSpanNS)
+	return cursor.Position{StartTimeNS: baseNS - r.ReachNS() - 1}
 }
 
 // catchUp reads on behalf of the rules that are behind, as far as there is time. Where the
 // source cannot be read for some, they wait for a while, and the others go on.
 func (p *pass) catchUp(ctx context.Context) error {
 	for first := true; first || !p.over(); first = false {
-		list := p.rules.behind(p.Clock(), p.caughtUp)
+		list := p.rules.Behind(p.Clock(), p.caughtUp)
 		if p.stopping() || len(list) == 0 {
 			return nil
 		}
@@ -187,7 +147,7 @@ func (p *pass) catchUp(ctx context.Context) error {
 		advanced, err := p.catchUpWith(ctx, list)
 		if errors.As(err, new(sourceError)) {
 			for _, r := range list {
-				r.span.fails(p.Clock())
+				r.Span.Fails(p.Clock())
 			}
 			p.putOff(ctx, "catch up", err)
 			continue
@@ -203,21 +163,21 @@ func (p *pass) catchUp(ctx context.Context) error {
 // they have come. Where another server answers than the one that the pass has observed,
 // they come no further: it may lag, and not show what that one has shown to the
 // partition, which does not evaluate it again.
-func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, err error) {
+func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced bool, err error) {
 	end := *p.at.Cursor
-	if !list[0].failing {
-		end = *slices.MaxFunc(list, func(a, b *rule) int { return a.backfill.Until.Compare(*b.backfill.Until) }).backfill.Until
+	if !list[0].Failing {
+		end = *slices.MaxFunc(list, func(a, b *ruleset.Rule) int { return a.Backfill.Until.Compare(*b.Backfill.Until) }).Backfill.Until
 	}
-	n := narrowed(list)
-	q := reading{Scan: n.scan(p.at), server: p.server, within: p.queryTimeout()}
-	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
-	if at := list[0].backfill.Refused; at != nil {
+	n := ruleset.ExtentOf(list)
+	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), server: p.server, within: p.queryTimeout()}
+	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].Backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
+	if at := list[0].Backfill.Refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
-		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].backfill.At
-	} else if to := list[0].span.toNS(q.After); to < q.BeforeNS {
+		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].Backfill.At
+	} else if to := list[0].Span.EndNS(q.After); to < q.BeforeNS {
 		q.BeforeNS, end = to, cursor.Position{StartTimeNS: to}
 	}
-	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
+	if len(q.Tenants.Names) < len(p.rules.Extent.Tenants) {
 		q.Tenants.Of = 0
 	}
 	var page []rules.Exchange
@@ -228,10 +188,10 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 		}
 	}
 	for _, r := range list {
-		r.span.succeeds()
+		r.Span.Succeeds()
 	}
 	if at == end && p.Clock().Sub(began) < p.Interval/4 {
-		list[0].span.widen()
+		list[0].Span.Widen()
 	}
 	found, judged := p.judgeFor(list, page)
 	if judged < len(page) {
@@ -239,11 +199,11 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	}
 	next := p.stay()
 	switch {
-	case matched && list[0].backfill.Refused != nil:
+	case matched && list[0].Backfill.Refused != nil:
 		next.behind, next.to = list, end
 	case matched:
 		next.behind, next.to = list, at
-	case list[0].failing:
+	case list[0].Failing:
 		return false, nil
 	}
 	next.own = cursor.Range{FromNS: q.After.StartTimeNS, ToNS: at.StartTimeNS + 1}
@@ -256,7 +216,7 @@ func (p *pass) advanced(next step) extra {
 	// A commit that is refused is followed by others.
 	x := extra{maps.Clone(p.extra.backfills), maps.Clone(p.extra.health), p.extra.evaluated, p.extra.watched}
 	for _, r := range next.behind {
-		b := *r.backfill
+		b := *r.Backfill
 		if next.to.After(b.At) {
 			b.At = next.to
 		}
@@ -265,7 +225,7 @@ func (p *pass) advanced(next step) extra {
 		if b.Failing {
 			// The partition evaluates it again from its cursor on.
 			b.Failing, b.Until = false, next.cursor
-			if r.failing {
+			if r.Failing {
 				x.record(r.ID, Health{})
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
@@ -267,7 +268,7 @@ func TestReplayThatPanics(t *testing.T) {
 	s.rows[1].ExecutionID = "poison"
 	s.e.Texts = &allergic{s.model, theRule()}
 	s.tick()
-	p := s.replayed(s.again(theRule(), from, to, evaluator.ReplayEach))
+	p := s.replayed(s.again(theRule(), from, to, ruleset.ReplayEach))
 	if !p.Failed || !strings.Contains(p.Problem, `"poison" panicked`) || s.state.rules[theRule()].problem != "" {
 		t.Errorf("replay %+v, problem of the rule %q", p, s.state.rules[theRule()].problem)
 	}
@@ -446,7 +447,7 @@ func TestTenantsTakeTurnsInCatchingUp(t *testing.T) {
 	}
 	s.fail("tenant-2", "alone", 5*time.Minute)
 	for id, back := range map[uuid.UUID]time.Duration{theRule(): time.Hour, {15: 2}: 10 * time.Minute} {
-		s.state.backfills[id] = evaluator.Backfill{
+		s.state.backfills[id] = ruleset.Backfill{
 			RuleID: id, At: cursor.Position{StartTimeNS: s.now - back.Nanoseconds()}, Until: s.state.checkpoints[0].Cursor,
 		}
 	}
@@ -504,7 +505,7 @@ func (s *stuck) Hold(ctx context.Context, r evaluator.HoldRequest) (evaluator.Ho
 	return s.model.Hold(ctx, r)
 }
 
-func (s *stuck) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+func (s *stuck) Rules(ctx context.Context, partition int, after int64) (ruleset.Changed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Rules(ctx, partition, after)
@@ -618,7 +619,7 @@ func TestTenantsBehindTogetherTakeTurns(t *testing.T) {
 		if tenant == "tenant-4" {
 			back = 10 * time.Minute
 		}
-		s.state.backfills[id] = evaluator.Backfill{
+		s.state.backfills[id] = ruleset.Backfill{
 			RuleID: id, At: cursor.Position{StartTimeNS: s.now - back.Nanoseconds()}, Until: s.state.checkpoints[0].Cursor,
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -27,12 +28,6 @@ type findings struct {
 	ids      map[uuid.UUID]bool
 	// panicked are rules that panicked over an exchange.
 	panicked map[uuid.UUID]bool
-}
-
-// reaches reports whether a rule evaluates an exchange that begins at an instant, where the
-// look-back is counted from baseNS.
-func (r *rule) reaches(startNS, baseNS int64) bool {
-	return startNS >= baseNS || startNS >= baseNS-r.reachNS()
 }
 
 // mostRaised is how many alerts a commit writes, and those of one exchange more: many rules
@@ -53,15 +48,15 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 			return f, i
 		}
 		e := &page[i]
-		t := p.rules.of(e.TenantID)
+		t := p.rules.Of(e.TenantID)
 		if t == nil {
 			continue
 		}
 		// Not guarded: it compares a status and names, by conditions that compiled, and nothing that a
 		// text or an attribute could make panic.
-		for _, number := range t.index.Candidates(e) {
-			r := t.rules[number]
-			if !r.failing && r.reaches(e.StartTimeNS, p.backlog.BaseNS()) {
+		for _, number := range t.Index.Candidates(e) {
+			r := t.Rules[number]
+			if !r.Failing && r.Reaches(e.StartTimeNS, p.backlog.BaseNS()) {
 				p.wanted(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 			}
 		}
@@ -70,14 +65,14 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 }
 
 // judgeFor is judge for rules that read a page for themselves.
-func (p *pass) judgeFor(list []*rule, page []rules.Exchange) (f findings, judged int) {
+func (p *pass) judgeFor(list []*ruleset.Rule, page []rules.Exchange) (f findings, judged int) {
 	for i := range page {
 		if f.full(page, i) {
 			return f, i
 		}
 		e := &page[i]
 		for _, r := range list {
-			if r.TenantID == e.TenantID && e.Position().After(r.backfill.At) && !f.panicked[r.ID] {
+			if r.TenantID == e.TenantID && e.Position().After(r.Backfill.At) && !f.panicked[r.ID] {
 				// What the rule reads for itself is behind the partition's cursor, not its own.
 				p.wanted(&f, r, e, e.StartTimeNS < r.ArmedSinceNS)
 			}
@@ -88,7 +83,7 @@ func (p *pass) judgeFor(list []*rule, page []rules.Exchange) (f findings, judged
 
 // wanted adds the alert of a rule about an exchange that it wants. A rule that panics over one fails,
 // as one does of which the database refuses the alert, and the others go on.
-func (p *pass) wanted(f *findings, r *rule, e *rules.Exchange, late bool) {
+func (p *pass) wanted(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool) {
 	err := p.guarded(e, func() {
 		if r.Wants(e) {
 			p.raise(f, r, e, late)
@@ -108,7 +103,7 @@ func (p *pass) wanted(f *findings, r *rule, e *rules.Exchange, late bool) {
 func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("evaluating the exchange %q panicked, which is a bug in Tocsin; please report it: %v", e.ExecutionID, panicked)
+			err = fmt.Errorf("evaluating the exchange %q panicked: %v; this is a bug in Tocsin, please report it", e.ExecutionID, panicked)
 			p.Logger.Error("a rule panicked on an exchange, which is a bug in Tocsin; please report it", slog.Any("error", err), slog.String("stack", string(debug.Stack())))
 		}
 	}()
@@ -118,7 +113,7 @@ func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
 
 // raise adds the alert of a rule about an exchange, unless it is known to exist. It is late
 // where the exchange was found behind a cursor.
-func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
+func (p *pass) raise(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool) {
 	id := alerts.ID(r.ID, e)
 	if p.backlog.HasRaised(id) || f.ids[id] {
 		return // its row is stored twice, or its second is evaluated again
@@ -139,7 +134,7 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 		Severity: r.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(),
 		Late: late,
 	}
-	webhooks := routing.Recipients(&r.Rule, r.router, &a)
+	webhooks := routing.Recipients(&r.Rule, r.Router, &a)
 	f.instances = append(f.instances, a)
 	for _, webhook := range webhooks {
 		f.notifications = append(f.notifications, notify.Notification{

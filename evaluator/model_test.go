@@ -15,6 +15,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -74,7 +75,7 @@ type row struct {
 type state struct {
 	rules       map[uuid.UUID]ruleState
 	checkpoints map[int]checkpoint
-	backfills   map[uuid.UUID]evaluator.Backfill
+	backfills   map[uuid.UUID]ruleset.Backfill
 	replays     map[uuid.UUID]evaluator.ReplayStep
 	alerts      map[uuid.UUID]alert
 }
@@ -106,7 +107,7 @@ func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 
 func newModel() *model {
 	m := &model{now: begin, announced: map[string]int{}}
 	m.state = state{
-		rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{},
+		rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]ruleset.Backfill{}, alerts: map[uuid.UUID]alert{},
 		replays: map[uuid.UUID]evaluator.ReplayStep{},
 	}
 	for i := range 2 {
@@ -225,15 +226,15 @@ func (m *model) free(replica string) {
 	}
 }
 
-func (m *model) Rules(_ context.Context, partition int, after int64) (evaluator.RuleSet, error) {
-	set := evaluator.RuleSet{Revision: m.state.checkpoints[partition].RulesRevision}
+func (m *model) Rules(_ context.Context, partition int, after int64) (ruleset.Changed, error) {
+	set := ruleset.Changed{Revision: m.state.checkpoints[partition].RulesRevision}
 	for _, id := range slices.SortedFunc(maps.Keys(m.state.rules), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
 		s := m.state.rules[id]
 		if partitionOf(s.rule.TenantID) != partition || (s.changed <= after && after > 0) {
 			continue
 		}
 		if s.rule.Enabled {
-			set.Rules = append(set.Rules, evaluator.StoredRule{Rule: s.rule, Problem: s.problem})
+			set.Rules = append(set.Rules, ruleset.Stored{Rule: s.rule, Problem: s.problem})
 		} else {
 			set.Removed = append(set.Removed, id)
 		}
@@ -260,7 +261,7 @@ func (m *model) change(r rules.Rule, fresh bool) {
 	m.state.rules[r.ID] = ruleState{rule: r, changed: c.RulesRevision, problem: m.state.rules[r.ID].problem}
 	if fresh {
 		back := int64(r.LookBackSeconds) * second
-		m.state.backfills[r.ID] = evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: r.ArmedSinceNS - back - backlog.WaitNS(back)}}
+		m.state.backfills[r.ID] = ruleset.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: r.ArmedSinceNS - back - backlog.WaitNS(back)}}
 	}
 	if !r.Enabled {
 		delete(m.state.backfills, r.ID)

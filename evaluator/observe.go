@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 )
 
@@ -56,7 +57,7 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 // before it on. Where it does not know the clock well enough, it asks for that first.
 func (p *pass) observeRecent(ctx context.Context) (seen source.Observation, fromNS int64, err error) {
 	estimate := p.watermarkNS + p.Clock().Sub(p.observedAt).Nanoseconds()
-	q := source.ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
+	q := source.ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.Extent.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
 	for range 3 {
 		q.FromNS = backlog.RecentFromNS(estimate)
 		if p.at.Cursor != nil {
@@ -82,9 +83,9 @@ func (p *pass) observeRecent(ctx context.Context) (seen source.Observation, from
 
 // tenants names whose exchanges the partition observes.
 func (p *pass) tenants() source.Tenants {
-	t := source.Tenants{Names: p.rules.narrow.tenants, Index: p.at.Index, Of: p.at.Of}
+	t := source.Tenants{Names: p.rules.Extent.Tenants, Index: p.at.Index, Of: p.at.Of}
 	if len(t.Names) == 0 {
-		t.Names = p.rules.windowTenants
+		t.Names = p.rules.WindowTenants
 	}
 	return t
 }
@@ -116,16 +117,16 @@ func (p *pass) begin() {
 	at := *p.at.Cursor
 	from := min(at.StartTimeNS, p.watermarkNS)
 	if p.backlog == nil {
-		p.backlog, p.counted = backlog.New(from, p.rules.reachNS, p.at.Backfill), p.rules.narrow.Statuses
+		p.backlog, p.counted = backlog.New(from, p.rules.ReachNS, p.at.Backfill), p.rules.Extent.Statuses
 		p.backlog.LookAt(cursor.Range{FromNS: p.backlog.FromNS(), ToNS: p.recentFromNS})
 	} else {
-		p.backlog.LookBack(from, p.rules.reachNS)
+		p.backlog.LookBack(from, p.rules.ReachNS)
 	}
 	if p.watermarkNS-at.StartTimeNS > pauseNS {
 		p.backlog.LookAt(cursor.Range{FromNS: min(p.backlog.FromNS(), at.StartTimeNS), ToNS: p.recentFromNS})
 	}
-	for _, r := range p.rules.exceptions {
-		if b := r.backfill; b.Until == nil && !r.failing {
+	for _, r := range p.rules.Exceptions {
+		if b := r.Backfill; b.Until == nil && !r.Failing {
 			b.Until = &at // from here on the partition evaluates the rule
 			p.extra.backfill(*b)
 		}
@@ -135,7 +136,7 @@ func (p *pass) begin() {
 // lookOlder takes the looks at the older look-back that are due, as far as there is time.
 // One that fails is taken again later, in halves, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
-	if len(p.rules.narrow.Statuses) == 0 {
+	if len(p.rules.Extent.Statuses) == 0 {
 		return // no rule evaluates what is behind the cursor
 	}
 	looks := p.backlog.Looks(p.recentFromNS, p.watermarkNS)
@@ -158,7 +159,7 @@ func (p *pass) lookOlder(ctx context.Context) {
 // comparisons, no server answers, and nobody asks again for a while.
 func (p *pass) count(ctx context.Context, looks []backlog.Look) source.RowCounts {
 	unknown := source.RowCounts{Counts: make([]uint64, len(looks))}
-	if p.Clock().Before(p.counting.retryAt) {
+	if p.Clock().Before(p.counting.RetryAt) {
 		return unknown
 	}
 	ranges := make([]cursor.Range, len(looks))
@@ -169,11 +170,11 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) source.RowCounts
 	defer cancel()
 	counts, err := p.Source.RowCounts(ctx, source.RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
 	if err != nil {
-		p.counting.fails(p.Clock())
+		p.counting.Fails(p.Clock())
 		p.putOff(ctx, "count the look-back", err)
 		return unknown
 	}
-	p.counting.succeeds()
+	p.counting.Succeeds()
 	return counts
 }
 
@@ -185,7 +186,7 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 		ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
 		seen, err := p.Source.Observe(ctx, source.ObserveQuery{
-			Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
+			Tenants: p.tenants(), Statuses: p.rules.Extent.Statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
 		})
 		if err != nil {
 			return err
@@ -204,7 +205,7 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 
 // unreadable is a range of older changes that could not be read, of which at most so much is read at once from now on.
 type unreadable struct {
-	backoff
+	ruleset.Backoff
 	mostNS int64
 }
 
@@ -226,7 +227,7 @@ func (p *pass) readOlder(ctx context.Context) error {
 				todo = slices.Insert(todo, 0, rest)
 			}
 		}
-		if failed != nil && p.Clock().Before(failed.retryAt) || tried && p.over() {
+		if failed != nil && p.Clock().Before(failed.RetryAt) || tried && p.over() {
 			continue
 		}
 		tried = true
@@ -243,9 +244,9 @@ func (p *pass) readOlder(ctx context.Context) error {
 		}
 		failed.mostNS = (s.ToNS - s.FromNS) / 2
 		if p.backlog.Bucket(s.FromNS+failed.mostNS) > s.FromNS {
-			failed.succeeds() // its half does not wait longer than it did
+			failed.Succeeds() // its half does not wait longer than it did
 		}
-		failed.fails(p.Clock())
+		failed.Fails(p.Clock())
 		p.putOff(ctx, "evaluate changed ranges again", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -25,7 +26,7 @@ type partition struct {
 	// heldAt is the present by the store's clock when the lease was last confirmed,
 	// adoptedAt the same by the clock of this process.
 	heldAt, adoptedAt time.Time
-	rules             *ruleset
+	rules             *ruleset.Set
 	// backlog is nil where nothing is remembered; it counts exchanges of some statuses.
 	backlog *backlog.Backlog
 	counted []rules.Status
@@ -56,7 +57,7 @@ type partition struct {
 	// unread are the older changes that could not be read, by where they begin; counting is
 	// whether the rows of the look-back cannot be counted.
 	unread   map[int64]*unreadable
-	counting backoff
+	counting ruleset.Backoff
 	// olderFrom is the part of [pass.older] with which the next pass begins.
 	olderFrom int
 	// saidAt is when the log said something last.
@@ -126,7 +127,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.loadRules(ctx); err != nil {
 		return err
 	}
-	if p.rules.empty() {
+	if p.rules.Empty() {
 		return p.rest(ctx)
 	}
 	recent, err := p.observe(ctx)
@@ -143,8 +144,8 @@ func (p *pass) run(ctx context.Context) error {
 	defer p.measure()
 	defer p.skipLooks()
 	windowsFirst := p.windowsMissed
-	p.windowsMissed = !windowsFirst && len(p.dueWindows()) > 0 // until one of them is evaluated
-	var unevaluated sourceError                                // window rules were not, because the source could not be read
+	p.windowsMissed = !windowsFirst && len(p.rules.Due(p.watermarkNS, p.Interval/4, p.Clock())) > 0 // until one of them is evaluated
+	var unevaluated sourceError                                                                     // window rules were not, because the source could not be read
 	if windowsFirst {
 		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unevaluated) {
 			return err
@@ -198,7 +199,7 @@ func (p *pass) older(ctx context.Context) error {
 
 // skipLooks notes which looks at the older look-back the pass did not take.
 func (p *pass) skipLooks() {
-	if len(p.rules.narrow.Statuses) == 0 {
+	if len(p.rules.Extent.Statuses) == 0 {
 		p.backlog.SkipAll()
 		return
 	}
@@ -222,31 +223,31 @@ func (p *pass) cursorNS() int64 { return p.at.Cursor.StartTimeNS }
 
 // loadRules reads the rules that changed since they were last read.
 func (p *pass) loadRules(ctx context.Context) error {
-	if p.rules != nil && p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload {
+	if p.rules != nil && p.rules.Revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload {
 		return nil
 	}
-	if p.rules != nil && p.rules.revision != p.confirmed {
+	if p.rules != nil && p.rules.Revision != p.confirmed {
 		p.rules = nil
 	}
 	after := int64(0)
 	if p.rules != nil {
-		after = p.rules.revision
+		after = p.rules.Revision
 	}
 	changed, err := p.Store.Rules(ctx, p.number, after)
 	if err != nil {
 		return fmt.Errorf("read rules: %w", err)
 	}
 	if p.rules == nil {
-		p.rules = newRuleset()
+		p.rules = ruleset.New()
 	}
-	unusable := p.rules.apply(changed)
+	unusable := p.rules.Apply(changed)
 	p.extra = extra{} // what it says about rules is of their former states
-	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.Statuses) {
+	if p.backlog != nil && !slices.Equal(p.counted, p.rules.Extent.Statuses) {
 		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}
 	p.at.RulesRevision, p.reload = changed.Revision, false
 	for id, why := range unusable {
-		p.fail(p.rules.byID[id], why, nil)
+		p.fail(p.rules.Rule(id), why, nil)
 	}
 	return nil
 }
@@ -271,7 +272,7 @@ func (p *pass) rest(ctx context.Context) error {
 			p.clockAt = p.Clock()
 		}
 	}
-	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
+	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.Revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
 		return nil
 	}
 	return p.commit(ctx, findings{}, step{})

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -44,7 +45,7 @@ func TestLooksThatTakeLongStarveNothing(t *testing.T) {
 	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Minute)
 	s.rows[0].EndTimeNS = new(s.now + second)
 	fromNS, toNS := s.past(1)
-	replay := s.again(theRule(), fromNS, toNS, evaluator.ReplayNone)
+	replay := s.again(theRule(), fromNS, toNS, ruleset.ReplayNone)
 	for range 30 {
 		s.tick()
 	}
@@ -145,7 +146,7 @@ func TestRefusalThatWasNotRecordedIsForgotten(t *testing.T) {
 	c := s.state.checkpoints[0]
 	c.RulesRevision++
 	s.state.checkpoints[0] = c
-	s.state.backfills[theRule()] = evaluator.Backfill{RuleID: theRule(), At: cursor.Position{StartTimeNS: s.now - 600*second}}
+	s.state.backfills[theRule()] = ruleset.Backfill{RuleID: theRule(), At: cursor.Position{StartTimeNS: s.now - 600*second}}
 	for range 10 {
 		s.tick()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -76,7 +77,7 @@ const bulk = 10
 // read evaluates a stretch page by page. What it raises and how far it has come is one
 // commit for each page that raises anything, and one at the end.
 func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
-	q := reading{Scan: p.rules.narrow.scan(p.at), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}
+	q := reading{Scan: p.rules.Extent.Scan(p.at.Index, p.at.Of), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}
 	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
 	if s.FromNS < p.recentFromNS {
 		q.Limit, q.within = p.pageSize*bulk, p.queryTimeout()
@@ -168,21 +169,21 @@ func (p *pass) greedy(read map[string]int, tenants source.Tenants) string {
 // a tenant's rules.
 func (p *pass) deferTenant(name string, from cursor.Position) {
 	to := cursor.Position{StartTimeNS: p.watermarkNS}
-	t := p.rules.tenants[name]
+	t := p.rules.Of(name)
 	if t == nil {
 		return
 	}
-	for _, r := range t.rules {
+	for _, r := range t.Rules {
 		switch {
-		case r.failing:
+		case r.Failing:
 			continue
-		case r.backfill == nil:
-			p.rules.except(r, &Backfill{RuleID: r.ID, At: from})
-		case from.Compare(r.backfill.At) < 0:
-			r.backfill.At = from
+		case r.Backfill == nil:
+			p.rules.Except(r, &ruleset.Backfill{RuleID: r.ID, At: from})
+		case from.Compare(r.Backfill.At) < 0:
+			r.Backfill.At = from
 		}
-		r.backfill.Until = &to
-		p.extra.backfill(*r.backfill)
+		r.Backfill.Until = &to
+		p.extra.backfill(*r.Backfill)
 	}
 	p.result.Deferred++
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-
-	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -29,72 +27,10 @@ import (
 // Replays of several rules run round-robin, in the time that nothing else needs, and a page in
 // each pass at the least.
 
-// replay is a replay as this process knows it.
-type replay struct {
-	Replay
-
-	span
-	// problem is what is recorded.
-	problem string
-}
-
-// takeReplays takes over the replays of a partition. What is known of one stays.
-func (s *ruleset) takeReplays(list []Replay) {
-	known := map[uuid.UUID]*replay{}
-	for _, r := range s.replays {
-		known[r.replay.ID], r.replay = r.replay, nil
-	}
-	s.replays = nil
-	for i := range list {
-		r := s.byID[list[i].RuleID]
-		if r == nil || r.Judge == nil || r.FireMode != rules.PerExchange {
-			continue
-		}
-		if r.replay = known[list[i].ID]; r.replay == nil {
-			r.replay = &replay{span: span{ns: hourNS}}
-		}
-		r.replay.Replay = list[i]
-		s.replays = append(s.replays, r)
-	}
-	slices.SortFunc(s.replays, func(a, b *rule) int { return slices.Compare(a.ID[:], b.ID[:]) })
-}
-
-// replayed takes over how far a commit took a replay.
-func (s *ruleset) replayed(step *ReplayStep) {
-	if step == nil {
-		return
-	}
-	r := s.byID[step.RuleID]
-	r.replay.Replay, r.replay.problem = step.Replay, step.Problem
-	if step.Failed || step.Done() {
-		r.replay = nil
-		s.replays = slices.DeleteFunc(s.replays, func(o *rule) bool { return o == r })
-	}
-}
-
-// nextReplay returns the rule whose replay comes after that of the rule that was last; nil
-// where none can be read now.
-func (p *pass) nextReplay() *rule {
-	var first *rule
-	now := p.Clock()
-	for _, r := range p.rules.replays {
-		if r.failing || now.Before(r.replay.retryAt) || r.replay.At.StartTimeNS >= p.watermarkNS {
-			continue
-		}
-		if slices.Compare(p.replayed[:], r.ID[:]) < 0 {
-			return r
-		}
-		if first == nil {
-			first = r
-		}
-	}
-	return first
-}
-
 // replay reads what people asked to be evaluated again, as far as there is time.
 func (p *pass) replay(ctx context.Context) error {
 	for first := true; first || !p.over(); first = false {
-		r := p.nextReplay()
+		r := p.rules.NextReplay(p.replayed, p.watermarkNS, p.Clock())
 		if r == nil || p.ending() {
 			return nil
 		}
@@ -107,11 +43,11 @@ func (p *pass) replay(ctx context.Context) error {
 }
 
 // replayPage reads and evaluates one page of a replay, and commits how far that takes it.
-func (p *pass) replayPage(ctx context.Context, r *rule) error {
-	at := r.replay
-	end := cursor.Position{StartTimeNS: min(at.ToNS, at.toNS(at.At), p.watermarkNS)}
-	n := narrowed([]*rule{r})
-	q := reading{Scan: n.scan(p.at), end: end, server: p.server, within: p.Interval}
+func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
+	at := r.Replay
+	end := cursor.Position{StartTimeNS: min(at.ToNS, at.EndNS(at.At), p.watermarkNS)}
+	n := ruleset.ExtentOf([]*ruleset.Rule{r})
+	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), end: end, server: p.server, within: p.Interval}
 	q.Tenants.Of, q.Narrow = 0, &source.Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
 	began := p.Clock()
@@ -121,23 +57,23 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.
-		at.retryAt = p.Clock().Add(retryFirst)
+		at.RetryAt = p.Clock().Add(ruleset.RetryFirst)
 		return nil
 	}
 	if reached == end && len(page) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {
-		at.widen()
+		at.Widen()
 	}
-	at.succeeds()
+	at.Succeeds()
 	usual, again, found, err := p.judgeAgain(r, page)
 	if err != nil {
 		return p.replayFails(ctx, r, err)
 	}
 	if len(usual.instances) > 0 {
-		if err := p.commit(ctx, usual, p.stay()); err != nil || r.failing {
+		if err := p.commit(ctx, usual, p.stay()); err != nil || r.Failing {
 			return err
 		}
 	}
-	if at.Messages == ReplayNone {
+	if at.Messages == ruleset.ReplayNone {
 		again.notifications = nil
 	}
 	next := p.stay()
@@ -153,15 +89,15 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 }
 
 // replayFails ends a replay that cannot be evaluated, or whose alerts the database refuses.
-func (p *pass) replayFails(ctx context.Context, r *rule, why error) error {
+func (p *pass) replayFails(ctx context.Context, r *ruleset.Rule, why error) error {
 	next := p.stay()
-	next.replay = &ReplayStep{Replay: r.replay.Replay, Problem: rules.CleanText(why.Error(), maxProblemBytes), Failed: true}
+	next.replay = &ReplayStep{Replay: r.Replay.Replay, Problem: rules.CleanText(why.Error(), maxProblemBytes), Failed: true}
 	return p.write(ctx, findings{}, next)
 }
 
 // judgeAgain returns what a page raises by a rule, apart from what the rule may raise by
 // itself all the same, and how much of the page matches.
-func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings, found int, err error) {
+func (p *pass) judgeAgain(r *ruleset.Rule, page []rules.Exchange) (usual, again findings, found int, err error) {
 	for i := range page {
 		e := &page[i]
 		if e.TenantID != r.TenantID || i > 0 && e.Key() == page[i-1].Key() {
@@ -171,7 +107,7 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 			switch {
 			case !r.Matches(e):
 				return
-			case r.Wants(e) && (r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || r.backfill != nil && e.Position().After(r.backfill.At)):
+			case r.Wants(e) && (r.Reaches(e.StartTimeNS, p.backlog.BaseNS()) || r.Backfill != nil && e.Position().After(r.Backfill.At)):
 				p.raise(&usual, r, e, e.StartTimeNS < p.backlog.BaseNS())
 			default:
 				p.raise(&again, r, e, false)
@@ -186,11 +122,11 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 }
 
 // replayWaits has a replay wait because the source could not be read, and notes why.
-func (p *pass) replayWaits(ctx context.Context, r *rule, why error) error {
-	at, problem := r.replay, rules.CleanText(why.Error(), maxProblemBytes)
-	at.fails(p.Clock())
+func (p *pass) replayWaits(ctx context.Context, r *ruleset.Rule, why error) error {
+	at, problem := r.Replay, rules.CleanText(why.Error(), maxProblemBytes)
+	at.Fails(p.Clock())
 	p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", why))
-	if problem == at.problem {
+	if problem == at.Problem {
 		return nil
 	}
 	next := p.stay()

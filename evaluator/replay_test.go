@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 )
 
 // past shows failures of tenant-0 that ended long before any rule was armed, one a minute,
@@ -26,11 +27,11 @@ func (s *scene) past(n int) (fromNS, toNS int64) {
 }
 
 // again has a rule evaluate a range again.
-func (s *scene) again(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) uuid.UUID {
+func (s *scene) again(rule uuid.UUID, fromNS, toNS int64, messages ruleset.ReplayMessages) uuid.UUID {
 	s.t.Helper()
 	s.replays++
 	id := uuid.UUID{9, 15: byte(s.replays)}
-	s.state.replays[id] = evaluator.ReplayStep{Replay: evaluator.Replay{
+	s.state.replays[id] = evaluator.ReplayStep{Replay: ruleset.Replay{
 		ID: id, RuleID: rule, At: cursor.Position{StartTimeNS: fromNS}, ToNS: toNS, Messages: messages,
 	}}
 	s.change(s.state.rules[rule].rule, false)
@@ -69,7 +70,7 @@ func (s *scene) notified() (n int) {
 
 // A replay raises what the rule was never armed for, once, and notifies as it says.
 func TestReplay(t *testing.T) {
-	for messages, notified := range map[evaluator.ReplayMessages]int{evaluator.ReplayNone: 0, evaluator.ReplayDigest: 25, evaluator.ReplayEach: 25} {
+	for messages, notified := range map[ruleset.ReplayMessages]int{ruleset.ReplayNone: 0, ruleset.ReplayDigest: 25, ruleset.ReplayEach: 25} {
 		s := newScene(t, time.Hour)
 		from, to := s.past(25)
 		s.fail("tenant-0", "new", 0)
@@ -97,7 +98,7 @@ func TestReplay(t *testing.T) {
 func TestReplayHasBounds(t *testing.T) {
 	s := newScene(t, time.Hour)
 	from, to := s.past(25)
-	s.replayed(s.again(theRule(), from+1, to-1, evaluator.ReplayNone))
+	s.replayed(s.again(theRule(), from+1, to-1, ruleset.ReplayNone))
 	s.wants(23)
 }
 
@@ -111,7 +112,7 @@ func TestReplayKeepsMessages(t *testing.T) {
 	s.fail("tenant-0", "late", 20*time.Minute)
 	s.tick()
 	s.wants(0)
-	s.replayed(s.again(theRule(), s.now-60*60*second, s.now, evaluator.ReplayNone))
+	s.replayed(s.again(theRule(), s.now-60*60*second, s.now, ruleset.ReplayNone))
 	s.wants(1)
 	s.deaf = false
 	for range 120 {
@@ -131,7 +132,7 @@ func TestReplaySurvivesAKill(t *testing.T) {
 		s.free("")
 		s.tick()
 		from, to := s.past(45)
-		id := s.again(theRule(), from, to, evaluator.ReplayEach)
+		id := s.again(theRule(), from, to, ruleset.ReplayEach)
 		for range kill {
 			s.tick()
 		}
@@ -159,7 +160,7 @@ func TestReplaySurvivesAKill(t *testing.T) {
 func TestReplaySurvivesAFailover(t *testing.T) {
 	s := newScene(t, time.Hour)
 	from, to := s.past(25)
-	id := s.again(theRule(), from, to, evaluator.ReplayEach)
+	id := s.again(theRule(), from, to, ruleset.ReplayEach)
 	commits := len(s.states)
 	s.replayed(id)
 	before := s.state.copy().alerts
@@ -178,7 +179,7 @@ func TestReplayFails(t *testing.T) {
 	s := newScene(t, time.Hour)
 	from, to := s.past(25)
 	s.refused = theRule()
-	p := s.replayed(s.again(theRule(), from, to, evaluator.ReplayEach))
+	p := s.replayed(s.again(theRule(), from, to, ruleset.ReplayEach))
 	if !p.Failed || !strings.Contains(p.Problem, "refuses") || p.At.StartTimeNS != from {
 		t.Errorf("the replay is %+v", p)
 	}
@@ -197,7 +198,7 @@ func TestReplayWaitsForTheSource(t *testing.T) {
 	from, to := s.past(25)
 	s.tick()
 	s.mute = true
-	id := s.again(theRule(), from, to, evaluator.ReplayEach)
+	id := s.again(theRule(), from, to, ruleset.ReplayEach)
 	for range 60 {
 		if result := s.tick(); !result.Observed {
 			t.Fatal("the pass did not observe")
@@ -225,7 +226,7 @@ func TestReplaysTakeTurns(t *testing.T) {
 	s.tick()
 	s.tick()
 	from, to := s.past(60)
-	one, other := s.again(theRule(), from, to, evaluator.ReplayNone), s.again(uuid.UUID{15: 2}, from, to, evaluator.ReplayNone)
+	one, other := s.again(theRule(), from, to, ruleset.ReplayNone), s.again(uuid.UUID{15: 2}, from, to, ruleset.ReplayNone)
 	s.fail("tenant-0", "new", 0)
 	s.tick()
 	s.tick()
@@ -247,7 +248,7 @@ func TestReplayThatIsOver(t *testing.T) {
 	s.free("")
 	s.tick()
 	from, to := s.past(60)
-	id := s.again(theRule(), from, to, evaluator.ReplayEach)
+	id := s.again(theRule(), from, to, ruleset.ReplayEach)
 	s.tick()
 	delete(s.state.replays, id)
 	s.change(s.state.rules[theRule()].rule, false)

@@ -8,14 +8,13 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/outage"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
-	"tocsin/rules"
 )
 
 // Store keeps checkpoints, rules and alerts.
@@ -26,7 +25,7 @@ type Store interface {
 	Hold(ctx context.Context, request HoldRequest) (Holding, error)
 	// Rules returns the rules of a partition that changed after a rules revision; after
 	// 0 all enabled ones.
-	Rules(ctx context.Context, partition int, after int64) (RuleSet, error)
+	Rules(ctx context.Context, partition int, after int64) (ruleset.Changed, error)
 	// OpenAlerts returns the state of the alerts of window rules.
 	OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]alerts.OpenAlert, error)
 	// Commit writes a batch in one transaction, or nothing. It returns [ErrStale] when
@@ -91,81 +90,9 @@ type Checkpoint struct {
 	Err error
 }
 
-// RuleSet is what changed in the rules of a partition.
-type RuleSet struct {
-	// Revision is the rules revision that the set belongs to.
-	Revision int64
-	// Rules are those that changed and are enabled; Removed those that changed and are
-	// disabled, deleted or of another partition now.
-	Rules   []StoredRule
-	Removed []uuid.UUID
-	// Backfills and Replays are all of the partition.
-	Backfills []Backfill
-	Replays   []Replay
-}
-
-// StoredRule is a rule as it was read, or why it cannot be.
-type StoredRule struct {
-	Rule rules.Rule
-	// Router is the tenant's routing policy as of the rules revision, where the rule
-	// uses it; else nil. A policy that cannot be read is an Err: those whom it would notify
-	// are notified once it is repaired, when the rule catches up.
-	Router *routing.Router
-	// Problem is what is recorded on the rule.
-	Problem string
-	Err     error
-}
-
-// Backfill is the progress of a rule that is an exception: it is new, it failed, or a
-// part of its exchanges was deferred. The row is deleted once it has caught up.
-type Backfill struct {
-	RuleID uuid.UUID
-	// At is how far the rule has come.
-	At cursor.Position
-	// Until is where the partition's own evaluation of the rule begins; nil until the
-	// partition evaluates the rule.
-	Until *cursor.Position
-	// Failing says that the rule cannot be evaluated: the partition leaves it out.
-	Failing bool
-	// Refused is the range of the exchanges about which the database refused the alerts of a
-	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
-	Refused *cursor.Range
-	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
-	// come: it fails until a person arms it again, and what is stored stays.
-	Err error
-}
-
-// Done reports whether the rule has caught up.
-func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
-
-// Replay is a range of start times that a person asked to be evaluated again by a rule. The
-// store ends it where the rule is disabled, deleted, or given another condition, and where a
-// person cancels it; each is a change of the rule.
-type Replay struct {
-	ID, RuleID uuid.UUID
-	// At is how far it has come, ToNS where it ends, exclusive.
-	At       cursor.Position
-	ToNS     int64
-	Messages ReplayMessages
-}
-
-// ReplayMessages says how a replay notifies.
-type ReplayMessages string
-
-// The ways to notify.
-const (
-	// ReplayNone writes no notifications.
-	ReplayNone ReplayMessages = "NONE"
-	// ReplayDigest gathers them into one digest for each webhook, to be sent when the replay
-	// ends, however it does.
-	ReplayDigest ReplayMessages = "DIGEST"
-	// ReplayEach writes them as usual.
-	ReplayEach ReplayMessages = "EACH"
-)
-
 // ReplayStep is how far a batch takes a replay.
 type ReplayStep struct {
-	Replay
+	ruleset.Replay
 	// Matched is how many more exchanges match.
 	Matched int
 	// Problem tells why it does not come further; empty where nothing is wrong.
@@ -199,7 +126,7 @@ type Batch struct {
 	// were notified of an alert.
 	Changes []window.Change
 	// Backfills are written as they are, and deleted where they are done.
-	Backfills []Backfill
+	Backfills []ruleset.Backfill
 	// Replay is nil but for what a replay raises: all instances and notifications are its
 	// own then. Where it is over, the commit is stale.
 	Replay *ReplayStep

@@ -1,15 +1,14 @@
 package evaluator
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/window"
 	"tocsin/evaluator/window/counting"
@@ -28,30 +27,18 @@ type Windows interface {
 // watchNS is how far apart the watermarks are, at least, at which the source is watched.
 const watchNS = 10 * secondNS
 
-// noteNS is how often it is noted that a rule was evaluated. A rule whose notes are further apart
-// than thirty seconds and three of its intervals counts as interrupted. To note each evaluation
-// took a pass over 40,000 rules longer than all the rest of it, and to note all rules in the same
-// pass made that one twice as long as the others: each pass notes some of them.
-const noteNS = 20 * secondNS
-
-// notes reports whether it is to be noted that a rule was evaluated at a watermark.
-func (r *rule) notes(watermarkNS int64) bool {
-	phase := int64(binary.BigEndian.Uint64(r.ID[8:]) % uint64(noteNS))
-	return (watermarkNS+phase)/noteNS != (r.notedNS+phase)/noteNS
-}
-
 // evaluateWindows evaluates the window rules that are due; first says before anything else.
 func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
-	due := p.dueWindows()
-	absent := func(r *rule) bool { return r.FireMode == rules.AbsentInWindow && !r.resting(p.Clock()) }
+	due := p.rules.Due(p.watermarkNS, p.Interval/4, p.Clock())
+	absent := func(r *ruleset.Rule) bool { return r.FireMode == rules.AbsentInWindow && !r.Resting(p.Clock()) }
 	watches := slices.ContainsFunc(due, absent) ||
-		slices.ContainsFunc(p.rules.windows, absent) && abs(p.watermarkNS-p.at.Watch.UntilNS) >= watchNS
+		slices.ContainsFunc(p.rules.Windows, absent) && abs(p.watermarkNS-p.at.Watch.UntilNS) >= watchNS
 	if len(due) == 0 && !watches || p.Windows == nil {
 		return nil
 	}
 	request := window.Request{
 		Request: counting.Request{
-			Partition: p.number, Tenants: source.Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
+			Partition: p.number, Tenants: source.Tenants{Names: p.rules.WindowTenants, Index: p.at.Index, Of: p.at.Of},
 			WatermarkNS: p.watermarkNS, Now: p.heldAt,
 		},
 		Watch: p.at.Watch, Watches: watches,
@@ -60,7 +47,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	request.Rules = make([]counting.Rule, len(due))
 	for i, r := range due {
 		ids[i] = r.ID
-		request.Rules[i] = counting.Rule{Rule: &r.Rule, Judge: r.Judge, Router: r.router}
+		request.Rules[i] = counting.Rule{Rule: &r.Rule, Judge: r.Judge, Router: r.Router}
 	}
 	var err error
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {
@@ -83,23 +70,23 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		steps[outcome.Changes[i].Instance.RuleID] = true
 	}
 	for _, id := range outcome.Evaluated {
-		r := p.rules.byID[id]
-		if r.notes(p.watermarkNS) {
+		r := p.rules.Rule(id)
+		if r.Notes(p.watermarkNS) {
 			p.extra.evaluated = append(p.extra.evaluated, id)
 		}
-		if r.evaluatedNS = p.watermarkNS; !steps[id] {
+		if r.EvaluatedNS = p.watermarkNS; !steps[id] {
 			p.extra.settle(r, outcome.Problems[id])
 		}
 	}
 	for id, why := range outcome.Failed {
-		p.rules.byID[id].evaluatedNS = p.watermarkNS
-		p.fail(p.rules.byID[id], why, nil)
+		p.rules.Rule(id).EvaluatedNS = p.watermarkNS
+		p.fail(p.rules.Rule(id), why, nil)
 	}
 	const most = 500 // steps in one commit
 	for chunk := range slices.Chunk(outcome.Changes, most) {
 		if err := p.commit(ctx, findings{changes: chunk, problems: outcome.Problems}, p.stay()); err != nil {
 			for _, r := range due {
-				r.evaluatedNS = 0 // the next pass takes the steps that were not written
+				r.EvaluatedNS = 0 // the next pass takes the steps that were not written
 			}
 			return err
 		}
@@ -111,22 +98,6 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 }
 
 func abs(n int64) int64 { return max(n, -n) }
-
-// dueWindows returns the window rules whose interval is over, those that wait for longest
-// first.
-func (p *pass) dueWindows() []*rule {
-	var due []*rule
-	now := p.Clock()
-	for _, r := range p.rules.windows {
-		if p.watermarkNS-r.evaluatedNS >= int64(r.IntervalSeconds)*secondNS-p.Interval.Nanoseconds()/4 || p.watermarkNS < r.evaluatedNS {
-			if !r.resting(now) {
-				due = append(due, r)
-			}
-		}
-	}
-	slices.SortStableFunc(due, func(a, b *rule) int { return cmp.Compare(a.evaluatedNS, b.evaluatedNS) })
-	return due
-}
 
 // overSince returns when window rules have to end that begin at an instant: with the
 // interval, and after half of it where that is over already. Where they come first, it is

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"tocsin/evaluator/window"
+
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
@@ -37,11 +39,17 @@ type Source interface {
 	Scan(ctx context.Context, q source.Scan) (source.Page, error)
 }
 
+// Texts renders the texts of all alerts.
+type Texts interface {
+	evaluator.Texts
+	window.Texts
+}
+
 // Previewer makes previews. Source, Texts and Clock are required. It is safe for
 // concurrent use.
 type Previewer struct {
 	Source Source
-	Texts  evaluator.Texts
+	Texts  Texts
 	// Settle is the settle time of the evaluator.
 	Settle time.Duration
 	// Clock measures the budget.

@@ -91,7 +91,7 @@ func (it *item) wanted() (groups []counting.Group) {
 func (p *pass) guarded(ctx context.Context, w *counting.Window, do func()) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			p.out.Failed[w.ID] = fmt.Errorf("evaluating the rule panicked, which is a bug in Tocsin; please report it: %v", panicked)
+			p.out.Failed[w.ID] = fmt.Errorf("evaluating the rule panicked: %v; this is a bug in Tocsin, please report it", panicked)
 			p.Logger.ErrorContext(ctx, "a window rule panicked, which is a bug in Tocsin; please report it", slog.String("rule_id", w.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
 		}
 	}()

@@ -15,6 +15,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -69,11 +70,11 @@ func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 	} {
 		d.Name, d.WebhookIDs = fmt.Sprint("rule ", i), []uuid.UUID{hook}
 		rule := w.ruleOf(d)
-		half := api.ReplayRequest{RuleID: rule.ID, FromNS: now.Add(-29 * time.Hour).UnixNano(), ToNS: now.Add(-28 * time.Hour).UnixNano(), Messages: evaluator.ReplayEach}
+		half := api.ReplayRequest{RuleID: rule.ID, FromNS: now.Add(-29 * time.Hour).UnixNano(), ToNS: now.Add(-28 * time.Hour).UnixNano(), Messages: ruleset.ReplayEach}
 		w.replay(half)
 		first := w.replayedInTheEnd(e, rule.ID)
 		whole := half
-		whole.ToNS, whole.Messages = now.Add(-27*time.Hour).UnixNano()+int64(i), evaluator.ReplayNone
+		whole.ToNS, whole.Messages = now.Add(-27*time.Hour).UnixNano()+int64(i), ruleset.ReplayNone
 		previewed, err := w.previewer(func(p *preview.Previewer) { p.PageSize = 100 + random.IntN(900) }).Replay(t.Context(), preview.ReplayRequest{
 			Request: preview.Request{TenantID: tenant, Definition: rule.Definition, RuleID: rule.ID, Version: rule.Version},
 			FromNS:  whole.FromNS, ToNS: whole.ToNS,
@@ -126,7 +127,7 @@ func TestReplaySurvivesSIGKILL(t *testing.T) {
 	middle := cursor.Position{StartTimeNS: from + 100*time.Second.Nanoseconds()}.String()
 	goOn := w.pauseInside(`create trigger pause before update on replay for each row when (old.position > '` + middle + `') execute function pause()`)
 	first := w.serve("TOCSIN_PAGE_SIZE=1")
-	begun := w.replay(api.ReplayRequest{RuleID: rule.ID, FromNS: from, ToNS: from + time.Hour.Nanoseconds(), Messages: evaluator.ReplayDigest})
+	begun := w.replay(api.ReplayRequest{RuleID: rule.ID, FromNS: from, ToNS: from + time.Hour.Nanoseconds(), Messages: ruleset.ReplayDigest})
 	w.untilInside()
 	w.wantColumn("part of it is raised", `select (count(*) between 1 and 250)::text from alert`, "true")
 	w.wantColumn("digests wait", `select (ready_at is null and after_id = (select replay_id from replay))::text from outbox`, "true", "true")
@@ -157,7 +158,7 @@ func TestReplayIsRefused(t *testing.T) {
 	w := newWorld(t)
 	rule := w.rule()
 	now := time.Now().UnixNano()
-	r := api.ReplayRequest{RuleID: rule.ID, FromNS: now - int64(time.Hour), ToNS: now, Messages: evaluator.ReplayNone}
+	r := api.ReplayRequest{RuleID: rule.ID, FromNS: now - int64(time.Hour), ToNS: now, Messages: ruleset.ReplayNone}
 	refused := func(what string, kind fault.Kind, change func(r *api.ReplayRequest)) {
 		t.Helper()
 		asked := r

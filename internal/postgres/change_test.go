@@ -15,6 +15,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/rules"
 )
 
@@ -70,7 +71,7 @@ func (e *editor) enable(rule rules.Rule, enabled bool) rules.Rule {
 }
 
 // read reads what has changed since the last call.
-func (e *editor) read() evaluator.RuleSet {
+func (e *editor) read() ruleset.Changed {
 	e.tb.Helper()
 	set, err := e.store.Rules(context.Background(), e.partition, e.seen)
 	if err != nil {
@@ -81,7 +82,7 @@ func (e *editor) read() evaluator.RuleSet {
 }
 
 // want reads, and checks the names of changed rules and the ids of removed ones.
-func (e *editor) want(what string, names []string, removed ...uuid.UUID) evaluator.RuleSet {
+func (e *editor) want(what string, names []string, removed ...uuid.UUID) ruleset.Changed {
 	e.tb.Helper()
 	before := e.seen
 	set := e.read()
@@ -193,7 +194,7 @@ func TestApplyIsOneChange(t *testing.T) {
 		t.Fatalf("Apply = %+v, %v", done, err)
 	}
 	set := e.want("application", []string{"a", "c"}, b.ID)
-	if slices.ContainsFunc(set.Backfills, func(f evaluator.Backfill) bool { return f.RuleID == b.ID }) || len(set.Backfills) != 2 || e.backfill(a.ID) == "" {
+	if slices.ContainsFunc(set.Backfills, func(f ruleset.Backfill) bool { return f.RuleID == b.ID }) || len(set.Backfills) != 2 || e.backfill(a.ID) == "" {
 		t.Errorf("backfills %+v", set.Backfills)
 	}
 }
@@ -327,7 +328,7 @@ func TestPeopleEndFailures(t *testing.T) {
 		at := cursor.Position{StartTimeNS: 42}
 		_, err := e.store.Commit(t.Context(), evaluator.Batch{
 			Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
-			Health: map[uuid.UUID]evaluator.Health{rule.ID: {Problem: "no", Failed: true}}, Backfills: []evaluator.Backfill{{RuleID: rule.ID, At: at, Failing: true}},
+			Health: map[uuid.UUID]evaluator.Health{rule.ID: {Problem: "no", Failed: true}}, Backfills: []ruleset.Backfill{{RuleID: rule.ID, At: at, Failing: true}},
 		})
 		if err != nil {
 			t.Fatal(err)

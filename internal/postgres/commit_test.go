@@ -14,6 +14,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -38,7 +39,7 @@ func TestStaleCommitsWriteNothing(t *testing.T) {
 			p.commit(t, p.page())
 			was := one[string](t, p.conn, `select c::text from checkpoint c where partition = 0`)
 			page := p.page()
-			page.Backfills = []evaluator.Backfill{{RuleID: p.rule, At: p.at}}
+			page.Backfills = []ruleset.Backfill{{RuleID: p.rule, At: p.at}}
 			page.Health = map[uuid.UUID]evaluator.Health{p.rule: {Problem: "no", Failed: true}}
 			change(&page)
 			if _, err := p.store.Commit(t.Context(), page); !isStale(err) {
@@ -73,7 +74,7 @@ func TestCommitStoresProgress(t *testing.T) {
 	other := p.another(t)
 	batch := p.batch()
 	batch.Cursor, batch.Backfill, batch.ClockOffset = &at, &backlog.Mark{FromNS: -5, CursorNS: 7}, -3*time.Second
-	batch.Backfills = []evaluator.Backfill{{RuleID: p.rule, At: at, Until: &until}, {RuleID: other, At: until, Failing: true}}
+	batch.Backfills = []ruleset.Backfill{{RuleID: p.rule, At: at, Until: &until}, {RuleID: other, At: until, Failing: true}}
 	p.write(t, batch)
 	holding, err := p.store.Hold(t.Context(), evaluator.HoldRequest{Replica: "replica", LeaseFor: time.Minute})
 	if err != nil {
@@ -97,7 +98,7 @@ func TestCommitStoresProgress(t *testing.T) {
 		}
 	}
 	batch = p.batch()
-	batch.Cursor, batch.Backfills = nil, []evaluator.Backfill{{RuleID: p.rule, At: until, Until: &until}, {RuleID: other, At: until, Until: &at}}
+	batch.Cursor, batch.Backfills = nil, []ruleset.Backfill{{RuleID: p.rule, At: until, Until: &until}, {RuleID: other, At: until, Until: &at}}
 	p.write(t, batch)
 	if !one[bool](t, p.conn, `select cursor is null and backfill_from_ns is null and not exists (select from rule_backfill) from checkpoint where partition = 0`) {
 		t.Error("progress was not given up")
@@ -203,7 +204,7 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	fail.Health = map[uuid.UUID]evaluator.Health{}
 	for i, id := range ids {
 		fail.Health[id] = evaluator.Health{Problem: fmt.Sprint("the database refuses it: ", i), Failed: true}
-		fail.Backfills = append(fail.Backfills, evaluator.Backfill{RuleID: id, At: cursor.Position{StartTimeNS: p.at.StartTimeNS - 1}, Failing: true})
+		fail.Backfills = append(fail.Backfills, ruleset.Backfill{RuleID: id, At: cursor.Position{StartTimeNS: p.at.StartTimeNS - 1}, Failing: true})
 	}
 	if done := p.write(t, fail); done.Notifications[p.webhook] != many {
 		t.Errorf("%v notifications", done.Notifications)
@@ -226,7 +227,7 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 		recovered.Health[id] = evaluator.Health{}
 	}
 	for _, id := range ids {
-		recovered.Backfills = append(recovered.Backfills, evaluator.Backfill{RuleID: id, At: p.at, Until: &p.at})
+		recovered.Backfills = append(recovered.Backfills, ruleset.Backfill{RuleID: id, At: p.at, Until: &p.at})
 	}
 	began := time.Now()
 	if done := p.write(t, recovered); done.Notifications[p.webhook] != many {

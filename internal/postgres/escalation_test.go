@@ -17,6 +17,7 @@ import (
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
@@ -489,14 +490,14 @@ func TestWhatBeginsToEscalate(t *testing.T) {
 	}
 	now := time.Now().UnixNano()
 	r, err := e.db.Rules().StartReplay(t.Context(), tenant, "ada", api.ReplayRequest{
-		RuleID: e.rule, FromNS: now - time.Hour.Nanoseconds(), ToNS: now, Messages: evaluator.ReplayEach,
+		RuleID: e.rule, FromNS: now - time.Hour.Nanoseconds(), ToNS: now, Messages: ruleset.ReplayEach,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := e.routed()
 	b.Instances[0].Exchange.ExecutionID, b.RulesRevision = "replayed", one[int64](t, e.conn, `select rules_revision from checkpoint where partition = 0`)
-	b.Replay = &evaluator.ReplayStep{Replay: evaluator.Replay{ID: r.ID, RuleID: e.rule, At: cursor.Position{StartTimeNS: r.FromNS + 1}, ToNS: r.ToNS, Messages: r.Messages}}
+	b.Replay = &evaluator.ReplayStep{Replay: ruleset.Replay{ID: r.ID, RuleID: e.rule, At: cursor.Position{StartTimeNS: r.FromNS + 1}, ToNS: r.ToNS, Messages: r.Messages}}
 	if done := e.write(t, b); len(done.Inserted) != 1 || countOf(t, e) != 0 {
 		t.Errorf("%d alerts of a replay, %d escalations", len(done.Inserted), countOf(t, e))
 	}

@@ -164,7 +164,7 @@ func checkpointOf(row pgq.Checkpoint) evaluator.Checkpoint {
 	}
 	c.Cursor, c.Err = positionOf(row.Cursor)
 	if c.Err != nil {
-		c.Err = fmt.Errorf("the stored cursor cannot be read (%w): correct it in the table checkpoint; with null, evaluation continues from the present, and earlier exchanges are not evaluated", c.Err)
+		c.Err = fmt.Errorf("the stored cursor cannot be read: %w; correct it in the table checkpoint; with null, evaluation continues from the present, and earlier exchanges are not evaluated", c.Err)
 	}
 	return c
 }

@@ -16,7 +16,7 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/api"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
@@ -166,7 +166,7 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			}
 			return a.Routing
 		},
-		StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+		StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages ruleset.ReplayMessages) error {
 			_, err := db.Rules().StartReplay(ctx, storetest.Tenant, "somebody", api.ReplayRequest{RuleID: rule, FromNS: fromNS, ToNS: toNS, Messages: messages})
 			return err
 		},

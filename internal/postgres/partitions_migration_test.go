@@ -16,6 +16,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 )
@@ -130,7 +131,7 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	if _, found := loaded[disabled]; found {
 		t.Error("a disabled rule is loaded")
 	}
-	want := map[uuid.UUID]evaluator.Backfill{
+	want := map[uuid.UUID]ruleset.Backfill{
 		failing: {RuleID: failing, At: startOf(b.ns(3*hour + 90*second)), Failing: true},
 		never:   {RuleID: never, At: startOf(b.ns(hour + 100*second))},
 		slow:    {RuleID: slow, At: startOf(b.ns(4 * hour))},

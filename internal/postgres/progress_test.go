@@ -12,6 +12,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
 )
@@ -37,7 +38,7 @@ func TestHealthReportsProgress(t *testing.T) {
 	_, err := e.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &foreign,
 		Backfill:  &backlog.Mark{FromNS: now.Add(-time.Hour).UnixNano(), CursorNS: now.Add(-5 * time.Second).UnixNano()},
-		Backfills: []evaluator.Backfill{{RuleID: alone.ID, At: fresh}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}, {RuleID: together.ID, At: foreign, Until: &foreign}},
+		Backfills: []ruleset.Backfill{{RuleID: alone.ID, At: fresh}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}, {RuleID: together.ID, At: foreign, Until: &foreign}},
 		Evaluated: []uuid.UUID{window.ID},
 	})
 	if err != nil {
@@ -98,7 +99,7 @@ func TestADeferredRuleIsBehind(t *testing.T) {
 	at, from := cursor.At(now.Add(-time.Second)), cursor.At(now.Add(-2*time.Hour))
 	_, err := e.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
-		Backfills: []evaluator.Backfill{{RuleID: deferred.ID, At: from, Until: &at}, {RuleID: fresh.ID, At: from, Until: &at}},
+		Backfills: []ruleset.Backfill{{RuleID: deferred.ID, At: from, Until: &at}, {RuleID: fresh.ID, At: from, Until: &at}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestTheSlowestRuleHasItsOwnName(t *testing.T) {
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
 	}
 	for id := range names {
-		batch.Backfills = append(batch.Backfills, evaluator.Backfill{RuleID: id, At: at, Until: &at})
+		batch.Backfills = append(batch.Backfills, ruleset.Backfill{RuleID: id, At: at, Until: &at})
 	}
 	if _, err := e.store.Commit(t.Context(), batch); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
@@ -157,7 +158,7 @@ func getReplay(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID)
 func replayOf(row *pgq.Replay) api.Replay {
 	r := api.Replay{
 		ID: row.ReplayID, State: api.ReplayState(row.State), Matched: row.Matched, Alerts: row.Alerts, Problem: row.Problem,
-		FromNS: row.FromNs, ToNS: row.ToNs, AtNS: row.FromNs, Messages: evaluator.ReplayMessages(row.Messages),
+		FromNS: row.FromNs, ToNS: row.ToNs, AtNS: row.FromNs, Messages: ruleset.ReplayMessages(row.Messages),
 		CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy, EndedAt: row.EndedAt, EndedBy: row.EndedBy,
 	}
 	if at, err := positionOf(&row.Position); err == nil {
@@ -168,19 +169,19 @@ func replayOf(row *pgq.Replay) api.Replay {
 
 // replays returns the replays under way in a partition. A replay whose position cannot be read does
 // not move: it shows no progress, and can be cancelled.
-func (s *Evaluation) replays(ctx context.Context, partition int32) ([]evaluator.Replay, error) {
+func (s *Evaluation) replays(ctx context.Context, partition int32) ([]ruleset.Replay, error) {
 	rows, err := s.db.queries.RuleReplays(ctx, partition)
 	if err != nil {
 		return nil, fmt.Errorf("read replays: %w", err)
 	}
-	var list []evaluator.Replay
+	var list []ruleset.Replay
 	for i := range rows {
 		at, err := positionOf(&rows[i].Position)
 		if err != nil {
 			continue
 		}
-		list = append(list, evaluator.Replay{
-			ID: rows[i].ReplayID, RuleID: rows[i].RuleID, At: *at, ToNS: rows[i].ToNs, Messages: evaluator.ReplayMessages(rows[i].Messages),
+		list = append(list, ruleset.Replay{
+			ID: rows[i].ReplayID, RuleID: rows[i].RuleID, At: *at, ToNS: rows[i].ToNs, Messages: ruleset.ReplayMessages(rows[i].Messages),
 		})
 	}
 	return list, nil
@@ -189,7 +190,7 @@ func (s *Evaluation) replays(ctx context.Context, partition int32) ([]evaluator.
 // insertFired writes the notifications of new alerts: as usual, or into the digests of a replay. It
 // returns how many are to be sent, by webhook.
 func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplayStep, list []notify.Notification) (map[uuid.UUID]int, error) {
-	if replay == nil || replay.Messages != evaluator.ReplayDigest {
+	if replay == nil || replay.Messages != ruleset.ReplayDigest {
 		return insertNotifications(ctx, q, list)
 	}
 	if len(list) == 0 {

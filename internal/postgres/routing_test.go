@@ -12,6 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -31,7 +32,7 @@ func (p *persist) routes(t *testing.T) int64 {
 }
 
 // readAgain returns the rule if it changed after a revision, otherwise nil.
-func (p *persist) readAgain(t *testing.T, after int64) *evaluator.StoredRule {
+func (p *persist) readAgain(t *testing.T, after int64) *ruleset.Stored {
 	t.Helper()
 	set, err := p.store.Rules(t.Context(), 0, after)
 	if err != nil {

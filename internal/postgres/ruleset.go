@@ -15,23 +15,24 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
 
 // Rules returns what changed in the rules of a partition after a revision. If the database does not
 // have that revision yet, a failover has lost changes, and Rules returns all rules.
-func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (ruleset.Changed, error) {
 	number := int32(partition)
 	// The revision is read first: the next call returns again what changes after it.
 	revision, err := s.db.queries.RulesRevision(ctx, number)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return evaluator.RuleSet{}, evaluator.ErrStale
+		return ruleset.Changed{}, evaluator.ErrStale
 	}
 	if err != nil {
-		return evaluator.RuleSet{}, fmt.Errorf("read revision of rules: %w", err)
+		return ruleset.Changed{}, fmt.Errorf("read revision of rules: %w", err)
 	}
-	set := evaluator.RuleSet{Revision: revision}
+	set := ruleset.Changed{Revision: revision}
 	if after > revision {
 		after = math.MinInt64
 	}
@@ -40,7 +41,7 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 		return set, fmt.Errorf("read rules: %w", err)
 	}
 	for _, row := range changed {
-		rule := evaluator.StoredRule{}
+		rule := ruleset.Stored{}
 		if rule.Rule, rule.Err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); rule.Err == nil {
 			rule.Rule.Former, rule.Err = erasOf(row.Former)
 		}
@@ -65,7 +66,7 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 }
 
 // addRouters reads the policies of the tenants whose rules use one.
-func (s *Evaluation) addRouters(ctx context.Context, set *evaluator.RuleSet) error {
+func (s *Evaluation) addRouters(ctx context.Context, set *ruleset.Changed) error {
 	routed := map[string]bool{}
 	for i := range set.Rules {
 		if r := &set.Rules[i]; r.Rule.UseRoutingPolicy {
@@ -89,13 +90,13 @@ func (s *Evaluation) addRouters(ctx context.Context, set *evaluator.RuleSet) err
 }
 
 // addBackfills reads the progress of the rules that have a backfill of their own.
-func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *evaluator.RuleSet) error {
+func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *ruleset.Changed) error {
 	rows, err := s.db.queries.RuleBackfills(ctx, partition)
 	if err != nil {
 		return fmt.Errorf("read backfills: %w", err)
 	}
 	for _, row := range rows {
-		backfill := evaluator.Backfill{RuleID: row.RuleID, Failing: row.Failing}
+		backfill := ruleset.Backfill{RuleID: row.RuleID, Failing: row.Failing}
 		at, err := positionOf(&row.Position)
 		if err == nil {
 			backfill.At = *at
@@ -105,7 +106,7 @@ func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *eva
 			backfill.Refused = &cursor.Range{FromNS: *row.RefusedFromNs, ToNS: *row.RefusedToNs}
 		}
 		if err != nil {
-			backfill.Err = fmt.Errorf("the stored position of the rule cannot be read; disable and enable the rule: %w", err)
+			backfill.Err = fmt.Errorf("the stored position of the rule cannot be read: %w; disable and enable the rule", err)
 		}
 		set.Backfills = append(set.Backfills, backfill)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window/counting"
@@ -150,8 +151,8 @@ func (s *store) Hold(ctx context.Context, r evaluator.HoldRequest) (evaluator.Ho
 	return transact(ctx, (*process)(s), "hold", "", func() (evaluator.Holding, error) { return s.w.db.Hold(ctx, r) })
 }
 
-func (s *store) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
-	return transact(ctx, (*process)(s), "rules", "", func() (evaluator.RuleSet, error) { return s.w.db.Rules(ctx, partition, after) })
+func (s *store) Rules(ctx context.Context, partition int, after int64) (ruleset.Changed, error) {
+	return transact(ctx, (*process)(s), "rules", "", func() (ruleset.Changed, error) { return s.w.db.Rules(ctx, partition, after) })
 }
 
 func (s *store) OpenAlerts(ctx context.Context, ids []uuid.UUID) ([]alerts.OpenAlert, error) {

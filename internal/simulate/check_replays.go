@@ -3,7 +3,7 @@ package simulate
 import (
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/simulate/model"
 	"tocsin/rules"
 )
@@ -13,7 +13,7 @@ type replayTruth struct {
 	id, rule     uuid.UUID
 	def          rules.Definition
 	fromNS, toNS int64
-	messages     evaluator.ReplayMessages
+	messages     ruleset.ReplayMessages
 	// begunNS is when it began, in true time; done says that its end was seen.
 	begunNS int64
 	done    bool
@@ -34,7 +34,7 @@ func (t *truth) replayed(r *ruleTruth, e *exchange) (n, quiet int) {
 		if p.rule != r.id || !p.covers(e) {
 			continue
 		}
-		if n++; p.messages == evaluator.ReplayNone {
+		if n++; p.messages == ruleset.ReplayNone {
 			quiet++
 		}
 	}

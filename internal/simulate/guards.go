@@ -95,7 +95,7 @@ func Removals() []Removal {
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true, Refused", "At: *p.at.Cursor, Failing: true, Refused"})
 	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {\n		return err\n	}\n", ""})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
-	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
+	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.Revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.Revision > 0"})
 	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !m.Handled"})
 	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !fires"})
 	edit("quiet-not-notified", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})

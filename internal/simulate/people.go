@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -347,7 +347,7 @@ func (w *world) handleReplay() {
 	w.people.replays++
 	p := replayTruth{
 		id: uuid.UUID{4, 14: byte(w.people.replays >> 8), 15: byte(w.people.replays)}, rule: id, def: r.Definition, begunNS: w.Now().UnixNano(),
-		messages: []evaluator.ReplayMessages{evaluator.ReplayNone, evaluator.ReplayNone, evaluator.ReplayDigest, evaluator.ReplayEach}[w.rand.IntN(4)],
+		messages: []ruleset.ReplayMessages{ruleset.ReplayNone, ruleset.ReplayNone, ruleset.ReplayDigest, ruleset.ReplayEach}[w.rand.IntN(4)],
 	}
 	now := w.pgNow().UnixNano()
 	p.fromNS = now - 1 - w.rand.Int64N(int64(2*time.Hour))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -164,7 +164,7 @@ func escalationUndone(l *law) {
 }
 
 func escalationReplayed(l *law) {
-	p := l.replay(evaluator.ReplayEach)
+	p := l.replay(ruleset.ReplayEach)
 	b, _ := l.replayTo(p, p.ToNS, 1)
 	b.Instances[0].Routing = l.escalatingRouting()
 	l.equal("raised", len(l.commit(b).Inserted), 1)

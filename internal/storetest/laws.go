@@ -10,6 +10,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/watch"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
@@ -107,7 +108,7 @@ func laws() map[string]func(l *law) {
 			b.Backfill = &backlog.Mark{FromNS: -5, CursorNS: 7}
 			b.Watch = watch.State{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4, Shown: 5}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
-			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: -3, ToNS: 4}}}
+			b.Backfills = []ruleset.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: -3, ToNS: 4}}}
 			l.commit(b)
 			l.hold("a")
 			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill || l.at.Watch != b.Watch {
@@ -147,7 +148,7 @@ func laws() map[string]func(l *law) {
 		"an edit ends the failure of a rule, and what was refused with it": func(l *law) {
 			b := l.batch()
 			until := cursor.Position{StartTimeNS: 12}
-			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: 5}, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: 3, ToNS: 4}}}
+			b.Backfills = []ruleset.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: 5}, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: 3, ToNS: 4}}}
 			b.Health = failing(l.rule.ID, "no")
 			l.commit(b)
 			l.rule.TitleTemplate = "another"
@@ -326,7 +327,7 @@ func laws() map[string]func(l *law) {
 			b := l.batch()
 			id := l.add(&b, &l.rule, 1, l.now.Add(-10*day).UnixNano())
 			b.Notifications = nil
-			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: l.now.Add(-9 * day).UnixNano()}, Until: b.Cursor}}
+			b.Backfills = []ruleset.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: l.now.Add(-9 * day).UnixNano()}, Until: b.Cursor}}
 			l.commit(b)
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)
@@ -427,7 +428,7 @@ func (l *law) stale(b evaluator.Batch) {
 	}
 }
 
-func (l *law) rules(after int64) evaluator.RuleSet {
+func (l *law) rules(after int64) ruleset.Changed {
 	l.Helper()
 	set, err := l.Evaluation.Rules(l.Context(), l.Partition, after)
 	l.must(err)

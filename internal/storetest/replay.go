@@ -7,12 +7,13 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 	"tocsin/rules"
 )
 
 // replay begins a replay of the last hour for the rule, and returns it as the evaluator reads it.
-func (l *law) replay(messages evaluator.ReplayMessages) evaluator.Replay {
+func (l *law) replay(messages ruleset.ReplayMessages) ruleset.Replay {
 	l.Helper()
 	l.hold("a")
 	from := l.now.Add(-time.Hour).UnixNano()
@@ -25,7 +26,7 @@ func (l *law) replay(messages evaluator.ReplayMessages) evaluator.Replay {
 	return list[0]
 }
 
-func (l *law) replays() []evaluator.Replay {
+func (l *law) replays() []ruleset.Replay {
 	l.Helper()
 	set, err := l.Evaluation.Rules(l.Context(), l.Partition, 0)
 	l.must(err)
@@ -34,7 +35,7 @@ func (l *law) replays() []evaluator.Replay {
 
 // replayTo returns a commit of a replay that reaches a position, with some alerts, and the ids of
 // their notifications.
-func (l *law) replayTo(p evaluator.Replay, atNS int64, alerts int) (b evaluator.Batch, messages []uuid.UUID) {
+func (l *law) replayTo(p ruleset.Replay, atNS int64, alerts int) (b evaluator.Batch, messages []uuid.UUID) {
 	l.Helper()
 	b = l.batch()
 	for range alerts {
@@ -48,7 +49,7 @@ func (l *law) replayTo(p evaluator.Replay, atNS int64, alerts int) (b evaluator.
 }
 
 func replayAdvances(l *law) {
-	p := l.replay(evaluator.ReplayEach)
+	p := l.replay(ruleset.ReplayEach)
 	middle := p.ToNS - time.Minute.Nanoseconds()
 	b, messages := l.replayTo(p, middle, 2)
 	l.equal("to be sent", l.commit(b).Notifications[l.webhook], 2)
@@ -70,7 +71,7 @@ func replayAdvances(l *law) {
 }
 
 func replayDigests(l *law) {
-	p := l.replay(evaluator.ReplayDigest)
+	p := l.replay(ruleset.ReplayDigest)
 	b, first := l.replayTo(p, p.At.StartTimeNS+1, 2)
 	l.equal("to be sent", l.commit(b).Notifications[l.webhook], 0)
 	b, second := l.replayTo(p, p.At.StartTimeNS+2, 1)
@@ -94,8 +95,8 @@ func replayDigests(l *law) {
 }
 
 func replayCancelled(l *law) {
-	p := l.replay(evaluator.ReplayDigest)
-	if l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, evaluator.ReplayNone) == nil {
+	p := l.replay(ruleset.ReplayDigest)
+	if l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, ruleset.ReplayNone) == nil {
 		l.Error("a second replay of the rule began")
 	}
 	b, messages := l.replayTo(p, p.At.StartTimeNS+1, 1)
@@ -112,11 +113,11 @@ func replayCancelled(l *law) {
 	_, raised, state := l.Replay(p.ID)
 	l.equal("raised", raised, 1)
 	l.equal("state", state, "CANCELLED")
-	l.must(l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, evaluator.ReplayNone))
+	l.must(l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, ruleset.ReplayNone))
 }
 
 func replayStopped(l *law) {
-	p := l.replay(evaluator.ReplayEach)
+	p := l.replay(ruleset.ReplayEach)
 	l.rule.Name = "another name"
 	var err error
 	l.rule, err = l.UpdateRule(l.rule)
@@ -128,18 +129,18 @@ func replayStopped(l *law) {
 	_, _, state := l.Replay(p.ID)
 	l.equal("state after another condition", state, "STOPPED")
 	l.Advance(time.Second)
-	p = l.replay(evaluator.ReplayEach)
+	p = l.replay(ruleset.ReplayEach)
 	_, err = l.EnableRule(l.rule.ID, false)
 	l.must(err)
 	_, _, state = l.Replay(p.ID)
 	l.equal("state of a rule that is disabled", state, "STOPPED")
-	if l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, evaluator.ReplayNone) == nil {
+	if l.StartReplay(l.rule.ID, p.At.StartTimeNS, p.ToNS, ruleset.ReplayNone) == nil {
 		l.Error("a replay of a disabled rule began")
 	}
 }
 
 func replayFails(l *law) {
-	p := l.replay(evaluator.ReplayEach)
+	p := l.replay(ruleset.ReplayEach)
 	b, _ := l.replayTo(p, p.At.StartTimeNS, 0)
 	b.Replay.Problem = "the source is away"
 	l.commit(b)
@@ -153,7 +154,7 @@ func replayFails(l *law) {
 }
 
 func replaySilenced(l *law) {
-	p := l.replay(evaluator.ReplayDigest)
+	p := l.replay(ruleset.ReplayDigest)
 	id := l.silence("one", 0, orders())
 	l.hold("a")
 	b, messages := l.replayTo(p, p.At.StartTimeNS+1, 1)

@@ -8,7 +8,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -31,7 +31,7 @@ func (l *law) toWebhook() routing.Policy {
 }
 
 // stored returns a rule if it changed after a revision; otherwise nil.
-func (l *law) stored(id uuid.UUID, after int64) *evaluator.StoredRule {
+func (l *law) stored(id uuid.UUID, after int64) *ruleset.Stored {
 	l.Helper()
 	set := l.rules(after)
 	for i := range set.Rules {

@@ -17,6 +17,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/resolution"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
@@ -68,7 +69,7 @@ type Store struct {
 	EditQuietHours func(webhook uuid.UUID, hours notify.QuietHours) error
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
-	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error
+	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages ruleset.ReplayMessages) error
 	CancelReplay  func(rule, id uuid.UUID) error
 	// Replay returns what a replay has matched and raised, and its state.
 	Replay func(id uuid.UUID) (matched, raised int, state string)
@@ -195,9 +196,9 @@ func (l *law) batch(alertsOf ...rules.Rule) evaluator.Batch {
 }
 
 // caughtUp is the rule's own progress when it is done.
-func (l *law) caughtUp() []evaluator.Backfill {
+func (l *law) caughtUp() []ruleset.Backfill {
 	at := cursor.Position{StartTimeNS: l.now.UnixNano()}
-	return []evaluator.Backfill{{RuleID: l.rule.ID, At: at, Until: &at}}
+	return []ruleset.Backfill{{RuleID: l.rule.ID, At: at, Until: &at}}
 }
 
 // add adds the alert of a rule about an exchange of a number.

@@ -288,7 +288,7 @@ func (p *Pass) bounded(ctx context.Context, windows []*Window, query query) (the
 		if windows[0].Learns {
 			remedy = "learn fewer days, list the expected groups, or narrow its scope"
 		}
-		return nil, false, fmt.Errorf("ClickHouse takes longer than %v for this rule alone; %s: %w", aloneMost, remedy, err)
+		return nil, false, fmt.Errorf("ClickHouse takes longer than %v for this rule alone: %w; %s", aloneMost, err, remedy)
 	}
 	return then, half.Err() == nil, err
 }

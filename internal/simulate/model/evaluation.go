@@ -9,6 +9,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 )
 
@@ -128,8 +129,8 @@ func (db *Postgres) Release(_ context.Context, id string, partitions []int) erro
 }
 
 // Rules returns what changed in the rules of a partition after a rules revision.
-func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evaluator.RuleSet, error) {
-	set := evaluator.RuleSet{Revision: db.checkpoints.rows[partition].RulesRevision}
+func (db *Postgres) Rules(_ context.Context, partition int, after int64) (ruleset.Changed, error) {
+	set := ruleset.Changed{Revision: db.checkpoints.rows[partition].RulesRevision}
 	for _, id := range byID(&db.rules) {
 		r := db.rules.rows[id]
 		if db.PartitionOf(r.TenantID) != partition {
@@ -148,7 +149,7 @@ func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evalua
 		case active:
 			rule := r.Rule
 			rule.Former = slices.Clone(r.Former)
-			stored := evaluator.StoredRule{Rule: rule, Problem: r.Problem}
+			stored := ruleset.Stored{Rule: rule, Problem: r.Problem}
 			db.route(&stored)
 			set.Rules = append(set.Rules, stored)
 		case after > 0:
@@ -214,7 +215,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 				done.Suppressed++
 				continue
 			}
-			if b.Replay != nil && b.Replay.Messages == evaluator.ReplayDigest {
+			if b.Replay != nil && b.Replay.Messages == ruleset.ReplayDigest {
 				db.gatherReplayed(b.Replay, n, now)
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/simulate/model"
 	"tocsin/internal/storetest"
 	"tocsin/notify"
@@ -91,7 +91,7 @@ func TestLaw(t *testing.T) {
 				a, _ := db.Alert(id)
 				return a.Routing
 			},
-			StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+			StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages ruleset.ReplayMessages) error {
 				return db.StartReplay(rule, next(), fromNS, toNS, messages)
 			},
 			CancelReplay: func(rule, _ uuid.UUID) error { return db.CancelReplay(rule) },

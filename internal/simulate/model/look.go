@@ -3,7 +3,7 @@ package model
 import (
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 )
 
@@ -118,7 +118,7 @@ func (db *Postgres) Rule(id uuid.UUID) (Rule, bool) { return db.rules.get(id) }
 func (db *Postgres) Checkpoint(partition int) Checkpoint { return db.checkpoints.rows[partition] }
 
 // Backfill returns the progress of a rule that has progress of its own.
-func (db *Postgres) Backfill(rule uuid.UUID) (evaluator.Backfill, bool) {
+func (db *Postgres) Backfill(rule uuid.UUID) (ruleset.Backfill, bool) {
 	return db.backfills.get(rule)
 }
 

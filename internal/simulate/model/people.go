@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/rules"
 )
 
@@ -45,7 +45,7 @@ func (db *Postgres) arm(r *Rule, nowNS int64) {
 	r.ArmedSinceNS, r.Former = nowNS, nil
 	if r.FireMode == rules.PerExchange && db.has(OwnBeginning) {
 		back := int64(r.LookBackSeconds) * int64(time.Second)
-		db.backfills.put(r.ID, evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: nowNS - back - backlog.WaitNS(back)}})
+		db.backfills.put(r.ID, ruleset.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: nowNS - back - backlog.WaitNS(back)}})
 	}
 }
 

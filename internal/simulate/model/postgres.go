@@ -10,6 +10,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -184,7 +185,7 @@ type Postgres struct {
 	log           journal
 	checkpoints   table[int, Checkpoint]
 	rules         table[uuid.UUID, Rule]
-	backfills     table[uuid.UUID, evaluator.Backfill]
+	backfills     table[uuid.UUID, ruleset.Backfill]
 	replays       table[uuid.UUID, Replay]
 	failing       table[uuid.UUID, uuid.UUID]
 	sources       table[string, announcement]
@@ -223,7 +224,7 @@ type Postgres struct {
 func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string) int) *Postgres {
 	db := &Postgres{Clock: clock, DeadAfter: time.Minute, PartitionOf: partitionOf, Without: map[Guard]bool{}}
 	log := &db.log
-	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, evaluator.Backfill](log)
+	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, ruleset.Backfill](log)
 	db.replays = newTable[uuid.UUID, Replay](log)
 	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
 	db.alerts, db.once, db.openOrHeld = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)

@@ -8,6 +8,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -23,7 +24,7 @@ const (
 
 // Replay is the row of a replay.
 type Replay struct {
-	evaluator.Replay
+	ruleset.Replay
 	FromNS          int64
 	CreatedAt       time.Time
 	State           string
@@ -54,7 +55,7 @@ func (db *Postgres) RunningReplays() (n int) {
 }
 
 // StartReplay evaluates a rule over a past range again.
-func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages ruleset.ReplayMessages) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)
 		if _, runs := db.replayOf(rule); !there || runs || r.Deleted || !r.Enabled || r.FireMode != rules.PerExchange || fromNS < r.RetentionFloorNS {
@@ -66,7 +67,7 @@ func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages
 		}
 		r.Changed = revision
 		db.rules.put(rule, r)
-		db.replays.put(id, Replay{State: ReplayRunning, FromNS: fromNS, CreatedAt: db.now(), Replay: evaluator.Replay{
+		db.replays.put(id, Replay{State: ReplayRunning, FromNS: fromNS, CreatedAt: db.now(), Replay: ruleset.Replay{
 			ID: id, RuleID: rule, At: cursor.Position{StartTimeNS: fromNS}, ToNS: toNS, Messages: messages,
 		}})
 		return nil

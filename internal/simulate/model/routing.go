@@ -2,7 +2,7 @@ package model
 
 import (
 	"tocsin/alerts/routing"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 )
 
 // Policy is the row of a tenant's routing policy.
@@ -50,7 +50,7 @@ func (db *Postgres) ReplacePolicy(tenant string, version int64, p routing.Policy
 }
 
 // route adds the policy to a rule that was read, if the rule uses it.
-func (db *Postgres) route(r *evaluator.StoredRule) {
+func (db *Postgres) route(r *ruleset.Stored) {
 	if !r.Rule.UseRoutingPolicy {
 		return
 	}

@@ -1,0 +1,183 @@
+package ruleset
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts/routing"
+	"tocsin/cursor"
+	"tocsin/rules"
+)
+
+// Changed is what changed in the rules of a partition.
+type Changed struct {
+	// Revision is the rules revision that the set belongs to.
+	Revision int64
+	// Rules are those that changed and are enabled; Removed those that changed and are
+	// disabled, deleted or of another partition now.
+	Rules   []Stored
+	Removed []uuid.UUID
+	// Backfills and Replays are all of the partition.
+	Backfills []Backfill
+	Replays   []Replay
+}
+
+// Stored is a rule as it was read, or why it cannot be.
+type Stored struct {
+	Rule rules.Rule
+	// Router is the tenant's routing policy as of the rules revision, where the rule
+	// uses it; else nil. A policy that cannot be read is an Err: those whom it would notify
+	// are notified once it is repaired, when the rule catches up.
+	Router *routing.Router
+	// Problem is what is recorded on the rule.
+	Problem string
+	Err     error
+}
+
+// Backfill is the progress of a rule that is an exception: it is new, it failed, or a
+// part of its exchanges was deferred. The row is deleted once it has caught up.
+type Backfill struct {
+	RuleID uuid.UUID
+	// At is how far the rule has come.
+	At cursor.Position
+	// Until is where the partition's own evaluation of the rule begins; nil until the
+	// partition evaluates the rule.
+	Until *cursor.Position
+	// Failing says that the rule cannot be evaluated: the partition leaves it out.
+	Failing bool
+	// Refused is the range of the exchanges about which the database refused the alerts of a
+	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
+	Refused *cursor.Range
+	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
+	// come: it fails until a person arms it again, and what is stored stays.
+	Err error
+}
+
+// Done reports whether the rule has caught up.
+func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
+
+// Replay is a range of start times that a person asked to be evaluated again by a rule. The
+// store ends it where the rule is disabled, deleted, or given another condition, and where a
+// person cancels it; each is a change of the rule.
+type Replay struct {
+	ID, RuleID uuid.UUID
+	// At is how far it has come, ToNS where it ends, exclusive.
+	At       cursor.Position
+	ToNS     int64
+	Messages ReplayMessages
+}
+
+// ReplayMessages says how a replay notifies.
+type ReplayMessages string
+
+// The ways to notify.
+const (
+	// ReplayNone writes no notifications.
+	ReplayNone ReplayMessages = "NONE"
+	// ReplayDigest gathers them into one digest for each webhook, to be sent when the replay
+	// ends, however it does.
+	ReplayDigest ReplayMessages = "DIGEST"
+	// ReplayEach writes them as usual.
+	ReplayEach ReplayMessages = "EACH"
+)
+
+// RetryFirst and retryMost bound the pause before something that failed is tried again.
+const RetryFirst, retryMost = 5 * time.Second, 5 * time.Minute
+
+// Backoff is when something is tried again that failed.
+type Backoff struct {
+	// Failed counts how often in a row.
+	Failed  int
+	RetryAt time.Time
+}
+
+// Fails notes that it failed once more. The pause doubles each time.
+func (b *Backoff) Fails(now time.Time) {
+	b.RetryAt = now.Add(min(RetryFirst<<min(b.Failed, 10), retryMost))
+	b.Failed++
+}
+
+// Succeeds forgets how often it failed.
+func (b *Backoff) Succeeds() { *b = Backoff{} }
+
+// Span is how much start time is read at once on behalf of a rule that reads for itself:
+// less after the source could not be read, more where little was found.
+type Span struct {
+	Backoff
+	// NS is how much; 0 is a day.
+	NS int64
+}
+
+const leastSpanNS, firstSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS, 32 * 24 * hourNS
+
+// EndNS returns where the next read ends that begins at a position.
+func (s *Span) EndNS(from cursor.Position) int64 {
+	return from.StartTimeNS + cmp.Or(s.NS, firstSpanNS)
+}
+
+// Widen doubles it, up to 32 days.
+func (s *Span) Widen() { s.NS = min(2*cmp.Or(s.NS, firstSpanNS), mostSpanNS) }
+
+// Fails notes that the source could not be read: less is read the next time, ten seconds at the least.
+func (s *Span) Fails(now time.Time) {
+	s.Backoff.Fails(now)
+	s.NS = max(cmp.Or(s.NS, firstSpanNS)/4, leastSpanNS)
+}
+
+// Replaying is a replay as a process knows it. Problem is what is recorded.
+type Replaying struct {
+	Replay
+	Span
+
+	Problem string
+}
+
+// takeReplays takes over the replays of a partition. What is known of one stays.
+func (s *Set) takeReplays(list []Replay) {
+	known := map[uuid.UUID]*Replaying{}
+	for _, r := range s.replays {
+		known[r.Replay.ID], r.Replay = r.Replay, nil
+	}
+	s.replays = nil
+	for i := range list {
+		r := s.byID[list[i].RuleID]
+		if r == nil || r.Judge == nil || r.FireMode != rules.PerExchange {
+			continue
+		}
+		if r.Replay = known[list[i].ID]; r.Replay == nil {
+			r.Replay = &Replaying{Span: Span{NS: hourNS}}
+		}
+		r.Replay.Replay = list[i]
+		s.replays = append(s.replays, r)
+	}
+	slices.SortFunc(s.replays, func(a, b *Rule) int { return slices.Compare(a.ID[:], b.ID[:]) })
+}
+
+// Replayed takes over how far a commit took a replay, and whether it is over.
+func (s *Set) Replayed(to Replay, problem string, over bool) {
+	r := s.byID[to.RuleID]
+	if r.Replay.Replay, r.Replay.Problem = to, problem; over {
+		r.Replay = nil
+		s.replays = slices.DeleteFunc(s.replays, func(o *Rule) bool { return o == r })
+	}
+}
+
+// NextReplay returns the rule whose replay comes after that of another rule; nil where none can be
+// read now up to the watermark.
+func (s *Set) NextReplay(after uuid.UUID, watermarkNS int64, now time.Time) (first *Rule) {
+	for _, r := range s.replays {
+		if r.Failing || now.Before(r.Replay.RetryAt) || r.Replay.At.StartTimeNS >= watermarkNS {
+			continue
+		}
+		if slices.Compare(after[:], r.ID[:]) < 0 {
+			return r
+		}
+		if first == nil {
+			first = r
+		}
+	}
+	return first
+}
