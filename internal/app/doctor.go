@@ -91,10 +91,22 @@ func (d *examination) add(v clickhouse.Verdict, about, text, remedy string) {
 	d.findings = append(d.findings, clickhouse.Finding{Verdict: v, About: about, Text: text, Remedy: remedy})
 }
 
-// failed adds an error as a finding. The remedy is empty if the error contains it or none is known.
-func (d *examination) failed(about string, err error, remedy string) {
-	d.add(clickhouse.Broken, about, err.Error(), remedy)
+// failed adds an error as a finding, with the remedy that ends the error, or another one if none does.
+func (d *examination) failed(about string, err error, otherwise string) {
+	text, remedy := apart(err.Error())
+	d.add(clickhouse.Broken, about, text, cmp.Or(remedy, otherwise))
 }
+
+// apart splits the text of an error from the remedy after its last semicolon; "" if it has none.
+func apart(text string) (what, remedy string) {
+	if at := strings.LastIndex(text, "; "); at >= 0 {
+		return text[:at], text[at+len("; "):]
+	}
+	return text, ""
+}
+
+// remedyPostgres is the remedy for an error of Postgres that has none of its own.
+const remedyPostgres = "the log of Postgres shows more: correct what it names"
 
 // server is what Postgres says about itself.
 type server struct {
@@ -115,21 +127,21 @@ func (d *examination) postgres(ctx context.Context) {
 		d.judgePostgres(s)
 	}
 	if err != nil {
-		d.failed("postgres", err, "")
+		d.failed("postgres", err, remedyPostgres)
 		return
 	}
 	if seen != nil {
-		d.failed("postgres", seen, "")
+		d.failed("postgres", seen, remedyPostgres)
 		return
 	}
 	d.add(clickhouse.OK, "schema", fmt.Sprintf("version %d, this program knows %d", schema.Version, schema.Known), "")
 	box, err := seal.New(d.EncryptionKey)
 	if err != nil {
-		d.failed("keys", err, "")
+		d.failed("keys", err, "correct TOCSIN_ENCRYPTION_KEY")
 		return
 	}
 	if d.db, err = postgres.Open(ctx, d.PostgresURL, box); err != nil {
-		d.failed("postgres", err, "")
+		d.failed("postgres", err, remedyPostgres)
 	}
 }
 
@@ -190,12 +202,12 @@ func (d *examination) pooler(ctx context.Context) {
 		return // Reported above.
 	}
 	if err != nil {
-		d.failed("pooler", err, "")
+		d.failed("pooler", err, "the logs of the pooler and of Postgres show more: correct what they name")
 		return
 	}
 	if err := CheckPooling(ctx, d.Options); err != nil {
 		for line := range strings.Lines(err.Error()) {
-			text, remedy, _ := strings.Cut(strings.TrimSpace(line), "; ")
+			text, remedy := apart(strings.TrimSpace(line))
 			d.add(clickhouse.Broken, "pooler", text, remedy)
 		}
 		return
@@ -213,26 +225,26 @@ func (d *examination) pooler(ctx context.Context) {
 func (d *examination) clickhouse(ctx context.Context) {
 	source, err := clickhouse.Open(clickhouse.Options{URL: d.ClickHouseURL, Mapping: d.Source, Version: d.Version})
 	if err != nil {
-		d.failed("clickhouse", err, "")
+		d.failed("clickhouse", err, "correct TOCSIN_CLICKHOUSE_URL and the mapping of the source")
 		return
 	}
 	defer source.Close() //nolint:errcheck // nothing is pending on it
 	version, err := source.ServerVersion(ctx)
 	if err != nil {
-		d.clickhouseFailed("clickhouse", err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
+		d.clickhouseFailed("clickhouse", err)
 		return
 	}
 	d.judgeClickHouse(version)
 	before := time.Now()
 	ns, err := source.Now(ctx)
 	if err != nil {
-		d.clickhouseFailed("clickhouse", err, "")
+		d.clickhouseFailed("clickhouse", err)
 		return
 	}
 	d.clickhouseAhead = aheadOf(before, time.Now(), time.Unix(0, ns))
 	report, err := source.CheckMapping(ctx)
 	if err != nil {
-		d.clickhouseFailed("source", err, "")
+		d.clickhouseFailed("source", err)
 		return
 	}
 	broken := false
@@ -247,14 +259,18 @@ func (d *examination) clickhouse(ctx context.Context) {
 	}
 }
 
-// clickhouseFailed adds an error of ClickHouse as a finding. The remedy is another one if the answer
-// did not come in time.
-func (d *examination) clickhouseFailed(about string, err error, remedy string) {
+// clickhouseFailed adds an error of ClickHouse, or of the connection to it, as a finding.
+func (d *examination) clickhouseFailed(about string, err error) {
 	// A connection over the native protocol has a deadline of its own.
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		remedy = "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"
+		d.add(clickhouse.Broken, about, err.Error(), "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine")
+		return
 	}
-	d.failed(about, err, remedy)
+	if _, refused := errors.AsType[*clickhouse.Refusal](err); refused {
+		d.failed(about, err, "ClickHouse's table system.query_log shows the query: correct what the error names")
+		return
+	}
+	d.failed(about, err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
 }
 
 func (d *examination) judgeClickHouse(version string) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -33,7 +34,7 @@ func (d *examination) keys(ctx context.Context) {
 	opened, sealed, err := d.openWebhooks(ctx)
 	switch {
 	case err != nil:
-		d.failed("keys", err, "")
+		d.failed("keys", err, remedyPostgres)
 	case sealed > 0:
 		d.add(clickhouse.Broken, "keys", fmt.Sprintf("the secrets of %d of %d webhooks cannot be decrypted: their key is not configured", sealed, opened+sealed),
 			"add the former key to TOCSIN_ENCRYPTION_KEY after a comma, or enter the secrets of these webhooks again")
@@ -102,7 +103,7 @@ func (d *examination) presetURL(id string, inputs map[string]string) string {
 	}
 	p := set.Get(id)
 	if p == nil {
-		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", which this machine does not have", "name its file in TOCSIN_RECEIVERS; until then, its messages wait")
+		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", whose file this machine does not have; its messages wait", "name its file in TOCSIN_RECEIVERS")
 		return ""
 	}
 	to, err := p.Target(preset.Fired, preset.About{}, inputs)
@@ -120,7 +121,7 @@ func (d *examination) bus(ctx context.Context) {
 	a := &App{options: d.Options, replica: "doctor"}
 	driver, err := a.busDriver(d.db, d.Bus.Name)
 	if err != nil {
-		d.failed("wake-up bus", err, "")
+		d.failed("wake-up bus", err, remedyBus)
 		return
 	}
 	defer a.lifecycle.close(ctx) //nolint:errcheck // nothing is pending on it
@@ -135,9 +136,14 @@ func (d *examination) bus(ctx context.Context) {
 	d.judgeBus(driver.Publish(ctx, []byte(`{"notifications":0}`)))
 }
 
+// remedyBus is the remedy for an error of the bus that has none of its own.
+const remedyBus = "check TOCSIN_BUS and TOCSIN_BUS_URL"
+
 func (d *examination) judgeBus(err error) {
 	if err != nil {
-		d.add(clickhouse.Broken, "wake-up bus", fmt.Sprintf("%s: %v", d.Bus.Provider, err), "check TOCSIN_BUS and TOCSIN_BUS_URL; without the bus, messages wait for up to TOCSIN_POLL_INTERVAL")
+		text, remedy := apart(err.Error())
+		d.add(clickhouse.Broken, "wake-up bus",
+			fmt.Sprintf("%s: %s; without the bus, messages wait for up to TOCSIN_POLL_INTERVAL", d.Bus.Provider, text), cmp.Or(remedy, remedyBus))
 		return
 	}
 	d.add(clickhouse.OK, "wake-up bus", string(d.Bus.Provider), "")
@@ -148,7 +154,7 @@ func (d *examination) judgeBus(err error) {
 func (d *examination) egress(ctx context.Context) {
 	sender, err := webhook.New(webhook.Options{Now: time.Now, AllowedNetworks: d.OutgoingAllow, RootCAs: d.OutgoingCAs, Proxy: d.OutgoingProxy})
 	if err != nil {
-		d.failed("egress", err, "")
+		d.failed("egress", err, "correct TOCSIN_OUTGOING_ALLOW, TOCSIN_OUTGOING_CA and TOCSIN_OUTGOING_PROXY")
 		return
 	}
 	defer sender.Close()
@@ -186,7 +192,7 @@ func (d *examination) egress(ctx context.Context) {
 		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%s cannot be reached: %v", target, errs[i]), d.wayOut(errs[i]))
 	}
 	if left > 0 {
-		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%d more receivers were not tried", left), "")
+		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%d more receivers were not tried: only %d are tried", left, mostReceivers), "look at the page Webhooks, which shows the receivers that are not responding")
 	}
 }
 

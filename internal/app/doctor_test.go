@@ -75,6 +75,9 @@ func (p *installation) webhook(t *testing.T, key, address string) {
 func (p *installation) examined(t *testing.T) (lines string, healthy bool) {
 	t.Helper()
 	healthy, err := app.Doctor(t.Context(), p.Options, func(f clickhouse.Finding) error {
+		if f.Verdict != clickhouse.OK && f.Remedy == "" {
+			t.Errorf("no remedy: %+v", f)
+		}
 		lines += string(f.Verdict) + " " + f.About + ": " + f.Text + " → " + f.Remedy + "\n"
 		return nil
 	})
@@ -132,7 +135,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		}, []string{"BROKEN postgres: the database schema is at version 20", "tocsin migrate"}, false},
 		"asynchronous commits": {func(_ *testing.T, p *installation) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
 		"no ClickHouse":        {func(_ *testing.T, p *installation) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
-		"no table":             {func(_ *testing.T, p *installation) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create it"}, false},
+		"no table":             {func(_ *testing.T, p *installation) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create the table nowhere"}, false},
 		"another key":          {func(t *testing.T, p *installation) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
 		"no bus": {func(_ *testing.T, p *installation) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}

@@ -99,20 +99,23 @@ func (r *Report) add(v Verdict, about, text, remedy string) {
 
 // CheckMapping compares the mapping with the table: whether the table exists, and whether each
 // expression has the type that is needed. It reads no rows. An error means that ClickHouse did not
-// answer.
+// answer, or, if it is a [Refusal], that it refused a query.
 func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 	r := Report{Table: s.mapping.Table, Findings: []Finding{}}
-	exists, err := s.tableExists(ctx)
+	err := s.describeTable(ctx)
+	const unknownTable, unknownDatabase, accessDenied = 60, 81, 497
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		switch refusal.Code {
+		case unknownTable, unknownDatabase:
+			r.add(Broken, "table", s.mapping.Table+" does not exist", refusal.Remedy)
+			return r, nil
+		case accessDenied:
+			r.add(Broken, "table", "the user may not read "+s.mapping.Table+", if it exists", refusal.Remedy)
+			return r, nil
+		}
+	}
 	if err != nil {
 		return r, err
-	}
-	if !exists {
-		remedy := "create it, or name another one with --clickhouse-table"
-		if s.mapping.Table == Exchanges().Table {
-			remedy = "create it as `tocsin source ddl` prints it, or name another one with --clickhouse-table"
-		}
-		r.add(Broken, "table", fmt.Sprintf("%s does not exist, or this user may not read it", s.mapping.Table), remedy)
-		return r, nil
 	}
 	r.Exists = true
 	for _, e := range s.mapping.expressions() {
@@ -154,22 +157,9 @@ func (s *Source) jsonRemedy(ctx context.Context, text string) string {
 	return ""
 }
 
-func (s *Source) tableExists(ctx context.Context) (bool, error) {
-	rows, err := s.conn.Query(s.bounded(ctx, query{}, 10_000), "DESCRIBE TABLE "+s.mapping.Table)
-	if err == nil {
-		for rows.Next() {
-			// All rows are read, so that an error is seen.
-		}
-		err = errors.Join(rows.Err(), rows.Close())
-	}
-	if err == nil {
-		return true, nil
-	}
-	const unknownTable, unknownDatabase, accessDenied = 60, 81, 497
-	if said, ok := errors.AsType[*clickhouse.Exception](err); ok && slices.Contains([]int32{unknownTable, unknownDatabase, accessDenied}, said.Code) {
-		return false, nil
-	}
-	return false, unreached(err)
+// describeTable returns an error unless the table exists and the user may read it.
+func (s *Source) describeTable(ctx context.Context) error {
+	return s.each(ctx, query{sql: "DESCRIBE TABLE " + s.mapping.Table}, 10_000, func(driver.Rows) error { return nil })
 }
 
 // typeOf returns the type of an expression over the table.

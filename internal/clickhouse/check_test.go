@@ -25,15 +25,59 @@ func finding(r *clickhouse.Report, about string, v clickhouse.Verdict) *clickhou
 	return nil
 }
 
+// remedied checks that each finding that is not OK says what to do.
+func remedied(t *testing.T, r *clickhouse.Report) {
+	t.Helper()
+	for _, f := range r.Findings {
+		if f.Verdict != clickhouse.OK && f.Remedy == "" {
+			t.Errorf("no remedy: %+v", f)
+		}
+	}
+}
+
+// TestCheckOfWhatIsNoMergeTree checks tables that have no sort key, or whose plan says nothing of granules.
+func TestCheckOfWhatIsNoMergeTree(t *testing.T) {
+	db := chtest.New(t)
+	db.Insert(t, failed(db.Now(t)-3e9, "a"))
+	for table, c := range map[string]struct {
+		statement string
+		warns     []string
+	}{
+		"a_view":    {"CREATE VIEW a_view AS SELECT * FROM exchanges", []string{"sort key"}},
+		"in_memory": {"CREATE TABLE in_memory ENGINE = Memory AS SELECT * FROM exchanges", []string{"sort key", "tick"}},
+	} {
+		if err := db.Conn.Exec(t.Context(), c.statement); err != nil {
+			t.Fatal(err)
+		}
+		m := clickhouse.Exchanges()
+		m.Table = table
+		report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, about := range c.warns {
+			if finding(&report, about, clickhouse.Warn) == nil {
+				t.Errorf("%s: %+v, want a warning about the %s", table, report.Findings, about)
+			}
+		}
+		remedied(t, &report)
+	}
+}
+
 func TestCheckOfAMissingTable(t *testing.T) {
 	m := clickhouse.Exchanges()
-	m.Table = "nowhere"
-	report, err := openWith(t, chtest.New(t), m).CheckMapping(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report.Exists || !report.Broken() || !strings.Contains(report.Err().Error(), "nowhere does not exist") {
-		t.Errorf("%+v", report)
+	for table, says := range map[string]string{
+		"nowhere":           "table: nowhere does not exist; create the table nowhere",
+		"nowhere.exchanges": "table: nowhere.exchanges does not exist; create the database",
+	} {
+		m.Table = table
+		report, err := openWith(t, chtest.New(t), m).CheckMapping(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Exists || !report.Broken() || !strings.Contains(report.Err().Error(), says) {
+			t.Errorf("%+v, want %q", report, says)
+		}
 	}
 }
 
@@ -143,6 +187,10 @@ func TestCheckLooksAtRows(t *testing.T) {
 	if f := finding(&report, "execution_id", clickhouse.Broken); f == nil || !strings.Contains(f.Text, "1 of 6 rows") {
 		t.Errorf("empty ids: %+v", report.Findings)
 	}
+	if finding(&report, "end_time", clickhouse.Warn) == nil {
+		t.Errorf("rows without an end: %+v", report.Findings)
+	}
+	remedied(t, &report)
 	if report.Tick == nil || report.Tick.Granules == 0 || report.Tick.Granules > report.Tick.Of {
 		t.Errorf("tick: %+v", report.Tick)
 	}

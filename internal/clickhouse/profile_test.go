@@ -25,7 +25,7 @@ import (
 )
 
 // openUnder opens a source whose user has the given settings, as a settings profile of the server
-// would set them: they are settings of a session, the last of them readonly = 2.
+// would set them: they are settings of a session, the last of them readonly, 2 by default.
 func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o clickhouse.Options) *clickhouse.Source {
 	t.Helper()
 	u, err := url.Parse(db.URL)
@@ -38,7 +38,13 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 	o.URL, o.Version = u.String(), "test"
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		list = append(list, fmt.Sprintf("%s = '%s'", name, settings[name]))
+		if name != "readonly" {
+			list = append(list, fmt.Sprintf("%s = '%s'", name, settings[name]))
+		}
+	}
+	readonly := "2"
+	if level, ok := settings["readonly"]; ok {
+		readonly = level
 	}
 	post := func(parameters, statement string) {
 		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost,
@@ -55,7 +61,7 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 			t.Fatalf("%s: code %s", statement, response.Header.Get("X-ClickHouse-Exception-Code"))
 		}
 	}
-	post("", "SET "+strings.Join(append(list, "readonly = 2"), ", "))
+	post("", "SET "+strings.Join(append(list, "readonly = "+readonly), ", "))
 	ch, err := clickhouse.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +168,7 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 			for _, question := range slices.Sorted(maps.Keys(whole)) {
 				err, failed := got[question].(error)
 				switch {
-				case failed && (!bounded || !strings.Contains(err.Error(), "clickhouse: code ")):
+				case failed && (!bounded || !strings.Contains(err.Error(), "ClickHouse refused the query: code ")):
 					t.Errorf("%s: %v", question, err)
 				case !failed && slices.Contains(c.fails, question):
 					t.Errorf("%s: %.200s, want an error", question, fmt.Sprint(got[question]))
@@ -171,6 +177,25 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAReadOnlyUserIsExplained checks which levels of readonly a profile may have, and what the error about the others
+// says.
+func TestAReadOnlyUserIsExplained(t *testing.T) {
+	db := chtest.New(t)
+	for level, refused := range map[string]bool{"0": false, "1": true, "2": false} {
+		ch := openUnder(t, db, map[string]string{"readonly": level}, clickhouse.Options{})
+		_, mapping := ch.CheckMapping(t.Context())
+		_, version := ch.ServerVersion(t.Context())
+		_, clock := ch.Now(t.Context())
+		for of, err := range map[string]error{"the mapping": mapping, "the version": version, "the clock": clock} {
+			refusal, ok := errors.AsType[*clickhouse.Refusal](err)
+			if !refused && err != nil || refused && (!ok || refusal.Code != 164 || !strings.HasSuffix(err.Error(), "; "+refusal.Remedy) ||
+				!strings.Contains(refusal.Remedy, "give the user a settings profile with readonly 0 or 2")) {
+				t.Errorf("readonly = %s, %s: %v", level, of, err)
+			}
+		}
 	}
 }
 

@@ -176,40 +176,72 @@ func withoutQuery(err error) error {
 	return shortened{err, strings.ReplaceAll(err.Error(), strconv.Quote(failed.URL), server)}
 }
 
-// explain shortens an error of ClickHouse to its code and its first sentence, because the rest
-// quotes the query, and adds the remedy if there is one.
+// Refusal is an error that ClickHouse returned, unlike one of the connection to it.
+type Refusal struct {
+	// Code is ClickHouse's number of the error, Text its first sentence: the rest quotes the query.
+	Code int32
+	Text string
+	// Remedy says what to do; empty if it depends on the text.
+	Remedy string
+}
+
+func (r *Refusal) Error() string {
+	text := fmt.Sprintf("ClickHouse refused the query: code %d: %s", r.Code, r.Text)
+	if r.Remedy != "" {
+		text += "; " + r.Remedy
+	}
+	return text
+}
+
+// explain turns an exception of ClickHouse into a [Refusal], and adds [source.ErrTooMuch] if the
+// result exceeds its bound.
 func (s *Source) explain(err error) error {
-	const (
-		unknownIdentifier, unknownTable, unknownDatabase = 47, 60, 81
-		unknownSetting, settingConstraint                = 115, 452
-		tooManyRowsOrBytes, decimalOverflow              = 396, 407
-		cannotCompileRegexp                              = 427
-	)
+	const tooManyRowsOrBytes = 396
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return unreached(err)
 	}
 	message, _, _ := strings.Cut(said.Message, " in scope ")
-	short := fmt.Errorf("clickhouse: code %d: %s", said.Code, message)
-	switch said.Code {
-	case unknownTable, unknownDatabase:
+	refusal := &Refusal{Code: said.Code, Text: message, Remedy: s.remedy(said.Code)}
+	if said.Code == tooManyRowsOrBytes {
+		return fmt.Errorf("%w: %w", source.ErrTooMuch, refusal)
+	}
+	return refusal
+}
+
+// remedy returns what to do about an error of ClickHouse; empty if it depends on the text.
+func (s *Source) remedy(code int32) string {
+	const (
+		unknownIdentifier, unknownTable, unknownDatabase = 47, 60, 81
+		unknownSetting, settingConstraint                = 115, 452
+		readOnly, accessDenied, authenticationFailed     = 164, 497, 516
+		decimalOverflow, cannotCompileRegexp             = 407, 427
+	)
+	switch code {
+	case unknownDatabase:
+		return "create the database, or correct its name in TOCSIN_CLICKHOUSE_URL or --clickhouse-table"
+	case unknownTable:
 		if s.mapping.Table != Exchanges().Table {
-			return fmt.Errorf("%w; create the table %s, or name another one", short, s.mapping.Table)
+			return "create the table " + s.mapping.Table + ", or name another one with --clickhouse-table"
 		}
-		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.mapping.Table)
+		return "create the table " + s.mapping.Table + " as `tocsin source ddl` prints it, or name another one with --clickhouse-table"
 	case unknownIdentifier:
-		return fmt.Errorf("%w; `tocsin source check` compares the mapping with the table %s", short, s.mapping.Table)
+		return "run `tocsin source check`, which compares the mapping with the table " + s.mapping.Table
 	case unknownSetting:
-		return fmt.Errorf("%w; Tocsin needs ClickHouse 24.3 or later", short)
+		return "run ClickHouse 24.3 or newer"
 	case settingConstraint:
-		return fmt.Errorf("%w; without this setting, an incomplete answer may look complete: allow the user to change it, or set it to that value in the user's profile", short)
-	case tooManyRowsOrBytes:
-		return fmt.Errorf("%w: %w", source.ErrTooMuch, short)
+		return "without this setting, an incomplete answer may look complete: allow the user to change it, or set it to that value in the user's profile"
+	case readOnly:
+		return "Tocsin sends its limits as settings: give the user a settings profile with readonly 0 or 2"
+	case accessDenied:
+		return "grant the user SELECT on " + s.mapping.Table
+	case authenticationFailed:
+		return "correct the user or the password in TOCSIN_CLICKHOUSE_URL"
 	case decimalOverflow:
-		return fmt.Errorf("%w; a row of the table %s contains a time before 1677-09-21 or after 2262-04-11: correct it, or limit it in the mapping", short, s.mapping.Table)
+		return "a row of the table " + s.mapping.Table + " contains a time before 1677-09-21 or after 2262-04-11: correct it, or limit it in the mapping"
 	case cannotCompileRegexp:
-		return fmt.Errorf("%w; the expression is too large for ClickHouse: shorten it, or use fewer repetitions", short)
+		return "the expression is too large for ClickHouse: shorten it, or use fewer repetitions"
 	default:
-		return short
+		return ""
 	}
 }

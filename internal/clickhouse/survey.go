@@ -38,7 +38,8 @@ func (o *CheckOptions) applyDefaults() {
 
 // Check compares the mapping with the table, like [Source.CheckMapping]. Then it examines how the
 // table is stored, its recent rows, and how late rows become visible. An error means that
-// ClickHouse did not answer; the report then holds the results so far.
+// ClickHouse did not answer, or, if it is a [Refusal], that it refused a query; the report then holds
+// the results so far.
 func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	o.applyDefaults()
 	r, err := s.CheckMapping(ctx)
@@ -54,7 +55,7 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 		return r, err
 	}
 	if r.Layout == nil || r.Layout.SortKey == "" {
-		r.add(Warn, "sort key", s.mapping.Table+" has no visible sort key; what a scan reads depends on the tables behind it", "")
+		r.add(Warn, "sort key", s.mapping.Table+" has no visible sort key; what a scan reads depends on the tables behind it", "sort the tables behind it by the start time first, as docs/sources.md describes")
 	} else {
 		r.add(OK, "sort key", "("+r.Layout.SortKey+")", "")
 		r.add(OK, "partition key", or(r.Layout.PartitionKey, "none"), "")
@@ -148,7 +149,7 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 		r.add(Warn, "clock", share(p.Future)+" start in the future: they are evaluated when that time comes", "correct the clock of the program that writes them")
 	}
 	if s.mapping.EndTime != "" && p.WithoutEnd > 0 {
-		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: their start counts instead", "")
+		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: their start counts instead", "write the end of each exchange that has ended, or map end_time to an expression that has it")
 	}
 }
 
@@ -166,7 +167,7 @@ const (
 
 func (s *Source) judgeTick(r *Report) {
 	if r.Tick == nil {
-		r.add(Warn, "tick", "the plan does not say how many granules a scan reads", "")
+		r.add(Warn, "tick", "the plan does not say how many granules a scan reads", "ClickHouse's table system.query_log shows in read_rows how much each query reads: if it is most of the table, sort the table by the start time first")
 		return
 	}
 	const prune = "map start_time to the column of the sort key, or set prune to a condition on that key, " +

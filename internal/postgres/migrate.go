@@ -52,7 +52,7 @@ func CheckSchema(ctx context.Context, url string) (Schema, error) {
 	case err != nil:
 		return Schema{}, fmt.Errorf("read schema version: %w", Explained(err))
 	case have < want:
-		return Schema{}, fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
+		return Schema{}, fmt.Errorf("the database schema is at version %d, this program needs %d; run `tocsin migrate`", have, want)
 	case have == want:
 		return Schema{have, want}, nil
 	}
@@ -61,7 +61,7 @@ func CheckSchema(ctx context.Context, url string) (Schema, error) {
 		return Schema{}, fmt.Errorf("read what the schema works with: %w", err)
 	}
 	if least > want {
-		return Schema{}, fmt.Errorf("the database schema is at version %d, which needs a program for version %d or later; this one is for %d: run a newer program", have, least, want)
+		return Schema{}, fmt.Errorf("the database schema is at version %d, which needs a program for version %d or later, and this one is for %d; run a newer program", have, least, want)
 	}
 	return Schema{have, want}, nil
 }

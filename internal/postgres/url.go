@@ -70,7 +70,7 @@ type unreached struct {
 }
 
 func (u unreached) Error() string {
-	return "Postgres cannot be reached at TOCSIN_POSTGRES_URL; check that it runs there, and that user, password and database are right: " + u.reason
+	return "Postgres cannot be reached at TOCSIN_POSTGRES_URL: " + u.reason + "; check that it runs there, and that user, password and database are right"
 }
 
 func (u unreached) Unwrap() error { return u.err }
