@@ -40,7 +40,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	// Connections on the same machine do not use a proxy of the environment.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("no replica can be reached at %s; check that it runs, and TOCSIN_LISTEN or --listen: %w", address, err)
+		return fmt.Errorf("no replica can be reached at %s: %w; check that it runs, and that TOCSIN_LISTEN or --listen is its address", address, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
 	const most = 4 << 10
@@ -54,7 +54,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 		Reasons map[string]string `json:"reasons"`
 	}
 	if err := json.Unmarshal(text, &state); err != nil || state.Status == "" {
-		return fmt.Errorf("the program that answers at %s is not Tocsin; check TOCSIN_LISTEN. It answered %s", address, answer.Status)
+		return fmt.Errorf("the program that answers %s at %s is not Tocsin; correct TOCSIN_LISTEN or --listen", answer.Status, address)
 	}
 	said := state.Status
 	if len(state.Missing) > 0 {
@@ -81,7 +81,7 @@ func missing(names []string, reasons map[string]string) string {
 func reachable(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", fmt.Errorf("TOCSIN_LISTEN or --listen must have the form host:port, such as 127.0.0.1:8080: %w", err)
+		return "", fmt.Errorf("TOCSIN_LISTEN or --listen cannot be read: %w; write host:port, such as 127.0.0.1:8080", err)
 	}
 	if port == "0" {
 		return "", errors.New("TOCSIN_LISTEN has port 0, which is a different port at each start; set a port for health checks")

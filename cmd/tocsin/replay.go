@@ -162,7 +162,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 		problem = said
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the replay continues; follow it on the page of the rule, or end it with --cancel: %w", ctx.Err())
+			return fmt.Errorf("the replay continues, but is not followed any more: %w; follow it on the page of the rule, or end it with --cancel", ctx.Err())
 		case <-ticker.C:
 		}
 	}

@@ -52,7 +52,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		defer cancel()
 		gone, deleteErr := s.api.DeleteRuleWithResponse(after, id)
 		if deleteErr := api.Check(gone, deleteErr); deleteErr != nil {
-			err = errors.Join(err, fmt.Errorf("the rule %s remains; delete it: %w", rule.JSON201.Name, deleteErr))
+			err = errors.Join(err, fmt.Errorf("the rule %s of the self-test remains: %w; delete it", rule.JSON201.Name, deleteErr))
 		}
 	}()
 	alert, err := s.alerted(ctx, id)
@@ -68,7 +68,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		defer cancel()
 		resolved, resolveErr := s.api.ResolveAlertWithResponse(after, alert.ID)
 		if resolveErr := api.Check(resolved, resolveErr); resolveErr != nil {
-			err = errors.Join(err, fmt.Errorf("the alert of the self-test is open; resolve it in the inbox: %w", resolveErr))
+			err = errors.Join(err, fmt.Errorf("the alert of the self-test is open: %w; resolve it in the inbox", resolveErr))
 		}
 	}()
 	return s.delivered(ctx, alert.ID, raised)
@@ -149,7 +149,7 @@ func (s *selfTest) poll(ctx context.Context, ask func() (done bool, err error)) 
 // explainRefusal adds what the caller can do.
 func explainRefusal(err error) error {
 	if refused, ok := errors.AsType[*api.Problem](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w; give a token with the role editor in TOCSIN_TOKEN, --token or --token-file", err)
+		return fmt.Errorf("%d: the server refuses the token; give a valid one with the role editor in TOCSIN_TOKEN, --token or --token-file", refused.Status)
 	}
 	return err
 }

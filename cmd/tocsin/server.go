@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	api "tocsin/client"
@@ -40,7 +41,7 @@ func answered(answer api.Answer, err error) error {
 		return nil
 	}
 	if _, unreachable := errors.AsType[*url.Error](err); unreachable {
-		return fmt.Errorf("the server cannot be reached; check that it runs, and that its URL in --url or TOCSIN_URL is right: %w", err)
+		return fmt.Errorf("the server cannot be reached: %w; check that it runs, and that its URL in --url or TOCSIN_URL is right", err)
 	}
 	if refused, ok := errors.AsType[*api.Problem](err); ok {
 		if refused.Status < http.StatusBadRequest {
@@ -53,9 +54,10 @@ func answered(answer api.Answer, err error) error {
 			}
 			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's URL, without /api/v1", err)
 		case http.StatusUnauthorized:
-			return fmt.Errorf("%w; give a valid token in TOCSIN_TOKEN, --token or --token-file", err)
+			return worded{err, "401: the token is missing, was revoked or has expired; give a valid one in TOCSIN_TOKEN, --token or --token-file"}
 		case http.StatusPreconditionFailed:
-			return fmt.Errorf("%w; it was changed in the meantime: run the command again", err)
+			what, _, _ := strings.Cut(err.Error(), "; ")
+			return worded{err, what + "; run the command again"}
 		case http.StatusInternalServerError:
 			if refused.RequestID != "" {
 				return fmt.Errorf("%w; the log of the server shows the reason, with request_id=%s", err, refused.RequestID)
@@ -65,12 +67,22 @@ func answered(answer api.Answer, err error) error {
 	return err
 }
 
+// worded is an error of the server whose remedy is another one on a command line.
+type worded struct {
+	error
+	text string
+}
+
+func (w worded) Error() string { return w.text }
+
+func (w worded) Unwrap() error { return w.error }
+
 // decode decodes an answer and keeps its numbers exactly.
 func decode(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("the answer is not from Tocsin's API; check --url or TOCSIN_URL: %w", err)
+		return fmt.Errorf("the answer is not from Tocsin's API: %w; check --url or TOCSIN_URL", err)
 	}
 	return nil
 }

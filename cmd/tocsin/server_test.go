@@ -29,6 +29,9 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		case r.Header.Get("Authorization") == "Bearer tcn_broken":
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = w.Write([]byte(`{"status":500,"title":"Internal Server Error","requestId":"r-7"}`))
+		case r.Header.Get("Authorization") == "Bearer tcn_late":
+			w.WriteHeader(http.StatusPreconditionFailed)
+			_, _ = w.Write([]byte(`{"status":412,"title":"Precondition Failed","detail":"The rule was changed; read it again"}`))
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte(`{"status":401,"title":"Unauthorized","detail":"Sign in first"}`))
@@ -41,9 +44,10 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		not   string
 	}{
 		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
-		"no token":        {serverFlags{URL: server.URL}, []string{"401", "Sign in first", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
-		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a valid token"}, "TOCSIN_URL"},
+		"no token":        {serverFlags{URL: server.URL}, []string{"401", "the token is missing", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
+		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "the token is missing, was revoked or has expired; give a valid one"}, "TOCSIN_URL"},
 		"nothing there":   {serverFlags{URL: server.URL, Token: "tcn_gone"}, []string{"404", "No such rule"}, "TOCSIN_URL"},
+		"an edit":         {serverFlags{URL: server.URL, Token: "tcn_late"}, []string{"412: The rule was changed; run the command again"}, "read it again"},
 		"a failure":       {serverFlags{URL: server.URL, Token: "tcn_broken"}, []string{"500", "request_id=r-7"}, "TOCSIN_URL"},
 		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"cannot be reached", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
 	} {

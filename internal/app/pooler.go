@@ -229,7 +229,7 @@ func CheckPooling(ctx context.Context, o Options) error {
 	}
 	var errs []error
 	if found.Statements != nil {
-		errs = append(errs, fmt.Errorf("TOCSIN_POSTGRES_URL leads through a pooler in transaction mode that loses prepared statements; %s: %w", remedyStatements, found.Statements))
+		errs = append(errs, fmt.Errorf("TOCSIN_POSTGRES_URL leads through a pooler in transaction mode that loses prepared statements: %w; "+remedyStatements, found.Statements))
 	}
 	if o.Bus.Provider == BusPostgres && (o.has(RoleEvaluate) || o.has(RoleDispatch)) {
 		if o.Bus.URL != o.PostgresURL {

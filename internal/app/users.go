@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os/user"
 
 	"tocsin/api"
@@ -89,7 +88,7 @@ func (u *Users) SetPassword(ctx context.Context, email, password string) error {
 func (u *Users) find(ctx context.Context, email string) (access.Account, error) {
 	a, err := u.accounts.ByEmail(ctx, email)
 	if fault.KindOf(err) == fault.NotFound {
-		return a, fmt.Errorf("no user has the e-mail address %q; `tocsin users list` shows all users: %w", email, err)
+		return a, fault.New(fault.NotFound, "no user has the e-mail address %q; run `tocsin users list`, which shows all users", email)
 	}
 	return a, err
 }

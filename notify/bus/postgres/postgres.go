@@ -95,8 +95,8 @@ func (d *Driver) tryOut(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		heard, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return fmt.Errorf("LISTEN does not receive what is published; TOCSIN_BUS_URL must lead to the same database, "+
-				"without a pooler in transaction mode: %w", err)
+			return fmt.Errorf("LISTEN does not receive what is published: %w; let TOCSIN_BUS_URL lead to the same database, "+
+				"without a pooler in transaction mode", err)
 		}
 		if heard.Payload == probe {
 			return nil

@@ -102,7 +102,7 @@ func TestADeafSubscriptionIsRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := driver.Subscribe(ctx)
-	if err == nil || !strings.Contains(err.Error(), "TOCSIN_BUS_URL must lead to the same database") {
+	if err == nil || !strings.Contains(err.Error(), "let TOCSIN_BUS_URL lead to the same database") {
 		t.Errorf("Subscribe = %v", err)
 	}
 }
