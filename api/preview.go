@@ -218,7 +218,7 @@ func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instan
 	case r.UseRoutingPolicy:
 		return nil, fault.New(fault.Conflict, "the routing policy has no webhook for such an alert; add a route for it, or a default")
 	}
-	return nil, fault.New(fault.Conflict, "the rule has no webhooks; add one first")
+	return nil, fault.New(fault.Conflict, "the rule has no webhooks; add one, then try again")
 }
 
 // alertOf returns the alert that a rule would raise for an exchange, or for a made-up one. problem

@@ -143,7 +143,7 @@ func (s *server) policyRouter(ctx context.Context) (*routing.Router, error) {
 		return nil, fmt.Errorf("read routing policy: %w", err)
 	}
 	if r.Problem != "" {
-		return nil, fault.New(fault.Conflict, "the routing policy cannot be used: %s; repair it first", r.Problem)
+		return nil, fault.New(fault.Conflict, "the routing policy cannot be used: %s; save a valid one on the page Routing", r.Problem)
 	}
 	router, err := routing.Compile(r.Version, r.Policy)
 	if err != nil {

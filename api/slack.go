@@ -82,7 +82,7 @@ func (s *server) interact(c echo.Context) error {
 	body, err := io.ReadAll(io.LimitReader(c.Request().Body, maxInteraction+1))
 	switch {
 	case err != nil:
-		return echo.NewHTTPError(http.StatusBadRequest, "the request ended early")
+		return echo.NewHTTPError(http.StatusBadRequest, "the request ended early; send it again")
 	case len(body) > maxInteraction:
 		return echo.ErrStatusRequestEntityTooLarge
 	}

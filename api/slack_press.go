@@ -84,7 +84,7 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 	case err != nil:
 		return "", "", fmt.Errorf("find user: %w", err)
 	case person.Disabled:
-		return "", fmt.Sprintf("Your user %s is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable it.", person.Email), nil
+		return "", fmt.Sprintf("Your user %s is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable your user.", person.Email), nil
 	case !person.Role.Allows(access.Operator):
 		return "", fmt.Sprintf("In Tocsin, %s has the role %s, but acting on alerts needs the role %s, so nothing was done. Ask an administrator of Tocsin for that role.",
 			person.Email, person.Role, access.Operator), nil

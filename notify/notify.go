@@ -263,8 +263,8 @@ func (s *Sealed) Fault() error {
 	if s == nil {
 		return nil
 	}
-	return fault.New(fault.Conflict, "the secrets of the webhook cannot be decrypted: %s; or edit the webhook, "+
-		"and enter its URL, headers and signing secret again, or for a Slack app its bot token and signing secret", s.Why)
+	return fault.New(fault.Conflict, "the secrets of the webhook cannot be decrypted: %s, "+
+		"or edit the webhook and enter its URL, headers and signing secret again; a Slack app needs its bot token and signing secret", s.Why)
 }
 
 // Defaults of a webhook.

@@ -136,14 +136,14 @@ func Compile(s *Silence) (*Compiled, error) {
 		return nil, fmt.Errorf("silence %s: match: %w", s.ID, err)
 	}
 	if s.Match.Empty() || s.EndsAt == nil && s.Recurrence == nil {
-		return nil, fmt.Errorf("silence %s: it would suppress everything, or forever", s.ID)
+		return nil, fmt.Errorf("silence %s: it has no condition or no end, and would suppress everything or never end; edit it and add what is missing", s.ID)
 	}
 	if r := s.Recurrence; r != nil {
 		if c.zone, err = r.zone(); err != nil {
 			return nil, fmt.Errorf("silence %s: recurrence: %w", s.ID, err)
 		}
 		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || slices.ContainsFunc(r.Weekdays, unknown) || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
-			return nil, fmt.Errorf("silence %s: the recurrence cannot be read", s.ID)
+			return nil, fmt.Errorf("silence %s: its recurrence has no valid time, weekdays or duration; edit it and set them", s.ID)
 		}
 	}
 	return c, nil

@@ -71,7 +71,7 @@ func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 			header = []string{"If-Match", version(path)}
 		}
 		got := c.must(http.StatusConflict, method, path, body, header...)
-		if !strings.Contains(got.text("detail"), problem+"; or edit the webhook, and enter its URL") {
+		if !strings.Contains(got.text("detail"), problem+", or edit the webhook and enter its URL") {
 			t.Errorf("%s %s: %q", method, path, got.text("detail"))
 		}
 	}

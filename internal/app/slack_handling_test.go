@@ -188,7 +188,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	}
 	for user, want := range map[string]string{
 		"U3": "In Tocsin, vi@example.com has the role viewer, but acting on alerts needs the role operator, so nothing was done. Ask an administrator of Tocsin for that role.",
-		"U4": "Your user gone@example.com is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable it.",
+		"U4": "Your user gone@example.com is disabled in Tocsin, so nothing was done. Ask an administrator of Tocsin to enable your user.",
 		"U9": "Slack did not tell Tocsin who you are, so nothing was done. Press again, or use Tocsin.",
 	} {
 		for _, c := range everything {

@@ -52,7 +52,7 @@ func TestTeamsInFiles(t *testing.T) {
 	if printed, code := f.command("route", "test", "--url", f.base, "--token", f.token); code != 0 || !strings.Contains(printed, "→ after 20 min without acknowledgement: pager, team platform") {
 		t.Errorf("exit %d: %s", code, printed)
 	}
-	f.does(1, []string{"uses the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
+	f.does(1, []string{"is used by"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
 	f.does(0, []string{"routes:"}, "apply", "-f", f.write("none.yaml", "routes: []"))
 
 	// What is not in the files is kept, except with --prune.

@@ -119,7 +119,7 @@ func lockAccount(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUI
 		return pgq.Account{}, notFound(err, "user")
 	}
 	if slices.Equal(admins, []uuid.UUID{id}) {
-		return pgq.Account{}, fault.New(fault.Conflict, "this is the last administrator; create another one first")
+		return pgq.Account{}, fault.New(fault.Conflict, "this is the last administrator; create another one, then try again")
 	}
 	return row, nil
 }
@@ -147,7 +147,7 @@ func (s *Accounts) Link(ctx context.Context, tenant string, link api.NewLink) (t
 			return err
 		}
 		if row.Disabled {
-			return fault.New(fault.Conflict, "the user is disabled; enable it first")
+			return fault.New(fault.Conflict, "the user is disabled; enable the user, then make the link")
 		}
 		end, err = q.LinkInsert(ctx, pgq.LinkInsertParams{SecretHash: link.Secret[:], AccountID: link.User, Lifetime: link.Lifetime})
 		return err

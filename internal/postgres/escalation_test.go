@@ -584,7 +584,7 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	refused("the end of a team that a policy names", err)
 	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}}})
 	refused("the end of its last webhook", err)
-	if err == nil || !strings.Contains(err.Error(), `the escalation of the default uses the team "bosses"`) {
+	if err == nil || !strings.Contains(err.Error(), `the team "bosses" needs a webhook, because it is used by the escalation of the default`) {
 		t.Errorf("it is not said what leads to the team: %v", err)
 	}
 	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})

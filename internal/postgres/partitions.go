@@ -338,17 +338,19 @@ func (m *move) shareOf(tenant string) *pgq.Checkpoint {
 	return nil
 }
 
+const remedyCursor = "correct it in the table checkpoint; with null, evaluation continues from the present, and earlier exchanges are not evaluated"
+
 // receive makes a partition evaluate what its new tenants still have to be evaluated for. If the
 // partition has a cursor, it keeps it. If the cursor of the giving partition is further behind, the
 // range between both, with the look-back, is added to the mark.
 func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
 	given, err := positionOf(from.Cursor)
 	if err != nil {
-		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w", from.Partition, err)
+		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w; "+remedyCursor, from.Partition, err)
 	}
 	own, err := positionOf(to.Cursor)
 	if err != nil {
-		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w", to.Partition, err)
+		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w; "+remedyCursor, to.Partition, err)
 	}
 	mark := least(markOf(to.BackfillFromNs, to.BackfillCursorNs), markOf(from.BackfillFromNs, from.BackfillCursorNs))
 	switch {

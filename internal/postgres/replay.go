@@ -62,7 +62,7 @@ func mayReplay(was *pgq.RuleLockRow, r *api.ReplayRequest, nowNS int64) error {
 	case rules.FireMode(was.FireMode) != rules.PerExchange:
 		return fault.New(fault.Conflict, "only a rule that raises an alert for each exchange can be replayed")
 	case !was.Enabled:
-		return fault.New(fault.Conflict, "the rule is disabled; enable it first")
+		return fault.New(fault.Conflict, "the rule is disabled; enable it, then start the replay")
 	case r.ToNS > nowNS+time.Minute.Nanoseconds():
 		return fault.InvalidFields("the replay", []fault.Field{{Field: "to", Code: "out_of_range", Message: "Must not be in the future"}})
 	case r.FromNS < was.SweptBeforeNs:

@@ -117,10 +117,10 @@ func unrouted(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.U
 	}
 	p, err := policyOf(row.Policy)
 	if err != nil {
-		return fault.New(fault.Conflict, "%v; repair it first", err)
+		return fault.New(fault.Conflict, "%v; save a valid one on the page Routing, then delete the webhook", err)
 	}
 	if names := p.Naming(webhook); len(names) > 0 {
-		return fault.New(fault.Conflict, "%s of the routing policy uses the webhook; change that first", strings.Join(names, ", "))
+		return fault.New(fault.Conflict, "the webhook is used by %s of the routing policy; remove it there, then delete it", strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func routersOf(ctx context.Context, q *pgq.Queries, tenants []string) (routers m
 		}
 		if err != nil {
 			delete(routers, row.TenantID)
-			unreadable[row.TenantID] = fmt.Errorf("the rule cannot be routed; repair the routing policy: %w", err)
+			unreadable[row.TenantID] = fmt.Errorf("the rule cannot be routed: %w; save a valid routing policy on the page Routing", err)
 		}
 	}
 	return routers, unreadable, nil

@@ -99,17 +99,17 @@ func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, was, list *te
 	}
 	p, err := policyOf(row.Policy)
 	if err != nil {
-		return fault.New(fault.Conflict, "%v; repair it first", err)
+		return fault.New(fault.Conflict, "%v; save a valid one on the page Routing, then save the teams", err)
 	}
 	for _, team := range p.Teams() {
 		if !slices.Contains(was.Names(), team) {
 			continue
 		}
 		if !slices.Contains(names, team) {
-			return fault.New(fault.Conflict, "%s uses the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+			return fault.New(fault.Conflict, "the team %q is used by %s; remove it there, then here", team, strings.Join(p.NamingTeam(team), ", "))
 		}
 		if one := []string{team}; len(list.WebhookIDs(one)) == 0 && len(was.WebhookIDs(one)) > 0 {
-			return fault.New(fault.Conflict, "%s uses the team %q, which needs a webhook; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+			return fault.New(fault.Conflict, "the team %q needs a webhook, because it is used by %s; keep one, or remove the team there, then save the teams", team, strings.Join(p.NamingTeam(team), ", "))
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func unteamed(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.U
 	}
 	for i := range r.List.Teams {
 		if t := &r.List.Teams[i]; slices.Contains(t.WebhookIDs, webhook) {
-			return fault.New(fault.Conflict, "the team %q is notified by the webhook; change that first", t.Name)
+			return fault.New(fault.Conflict, "the webhook notifies the team %q; choose another one for the team, then delete this one", t.Name)
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 			return err
 		}
 		if len(bound) > 0 {
-			return fault.New(fault.Conflict, "the webhook is used by %s; remove it there first", strings.Join(bound, ", "))
+			return fault.New(fault.Conflict, "the webhook is used by %s; remove it there, then delete it", strings.Join(bound, ", "))
 		}
 		if err := unrouted(ctx, q, tenant, id); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	}
 	var secrets webhookSecrets
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return w, fmt.Errorf("webhook %s: %w: it holds something else", row.WebhookID, seal.ErrSealed)
+		return w, fmt.Errorf("webhook %s: %w: it does not hold the secrets of a webhook; restore the row from a backup", row.WebhookID, seal.ErrSealed)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
 	if row.FormerSecretUntil != nil {

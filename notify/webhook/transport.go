@@ -100,11 +100,11 @@ func detach(parent context.Context) (context.Context, context.CancelFunc) {
 func checkHeader(header http.Header) error {
 	for name, values := range header {
 		if !httpguts.ValidHeaderFieldName(name) {
-			return fmt.Errorf("the name of the header %q is not valid", name)
+			return fmt.Errorf("the name of the header %q is not valid; correct it", name)
 		}
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
-				return fmt.Errorf("the value of the header %q is not valid", name)
+				return fmt.Errorf("the value of the header %q is not valid; remove line breaks and other control characters", name)
 			}
 		}
 	}

@@ -233,13 +233,13 @@ func (p *Provider) account(issuer, subject string, claims map[string]any) (acces
 	text := func(name string) string { s, _ := claims[name].(string); return s }
 	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name"), Groups: p.groups(claims)}
 	if access.CheckEmail(who.Email) != nil {
-		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; request the scope that provides one")}
+		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; add the scope that provides one to TOCSIN_OIDC_SCOPES")}
 	}
 	if who.Name == "" || len(who.Name) > 200 {
 		who.Name = who.Email
 	}
 	if who.Role = p.role(claims); who.Role == "" {
-		return who, &Error{NotAdmitted, fmt.Errorf("no value of the claim %q maps to a role", p.RoleClaim)}
+		return who, &Error{NotAdmitted, fmt.Errorf("no value of the claim %q maps to a role; give the person one at the provider, add one to TOCSIN_OIDC_ROLE_MAP, or set TOCSIN_OIDC_DEFAULT_ROLE", p.RoleClaim)}
 	}
 	return who, nil
 }
