@@ -290,7 +290,7 @@ func (d *Authenticator) Purge(ctx context.Context, auditRetention time.Duration)
 		case <-pause.C:
 		}
 		if err := d.Store.Purge(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
-			d.Logger.WarnContext(ctx, "expired sessions and tokens not removed; this is retried", slog.Any("error", err))
+			d.Logger.WarnContext(ctx, "expired sessions and tokens not removed; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		pause.Reset(purgeEvery)
 	}

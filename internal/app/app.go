@@ -177,7 +177,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet; run tocsin source check for the remedy", slog.Any("error", err))
 		return nil
 	case !report.Exists:
-		a.options.Logger.WarnContext(ctx, "the table of exchanges does not exist yet", slog.Any("error", report.Err()))
+		a.options.Logger.WarnContext(ctx, "the table of exchanges cannot be read yet; its exchanges are evaluated as soon as it can: run tocsin source check for the remedy", slog.Any("error", report.Err()))
 		return nil
 	default:
 		if err := report.Err(); err != nil {

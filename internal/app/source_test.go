@@ -24,7 +24,7 @@ func TestStartLooksAtTheSource(t *testing.T) {
 		refused, warns string
 	}{
 		"as it should be":       {url: ch.URL, source: clickhouse.Exchanges()},
-		"a table that may come": {url: ch.URL, source: absent, warns: "the table of exchanges does not exist yet"},
+		"a table that may come": {url: ch.URL, source: absent, warns: "the table of exchanges cannot be read yet"},
 		"no ClickHouse yet":     {url: "http://127.0.0.1:1/x", source: clickhouse.Exchanges(), warns: "the source of exchanges cannot be checked yet"},
 		"a wrong type": {
 			url: ch.URL, source: odd,

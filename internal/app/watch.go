@@ -61,7 +61,7 @@ func (w *watch) run(ctx context.Context) {
 			return pass, err
 		})
 		if err != nil && ctx.Err() == nil {
-			w.logger.WarnContext(ctx, "reconciliation failed; it is repeated after TOCSIN_RECONCILE_INTERVAL", slog.Any("error", err))
+			w.logger.WarnContext(ctx, "reconciliation failed; it is repeated after TOCSIN_RECONCILE_INTERVAL: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 	}
 }

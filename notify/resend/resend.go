@@ -132,12 +132,12 @@ func (r *Resender) ask(ctx context.Context, w *notify.Webhook) {
 		return
 	}
 	if r.turned(w.ID, err != nil) && err != nil {
-		logger.WarnContext(ctx, "cannot ask whether the receiver has restarted; until it answers, open alerts are not sent to it again", slog.Any("error", err))
+		logger.WarnContext(ctx, "cannot ask whether the receiver has restarted; until it answers, open alerts are not sent to it again: check that it runs, and the URL of the webhook", slog.Any("error", err))
 	}
 	if err == nil {
 		restarted, err := r.Store.Answered(ctx, w.ID, instance)
 		if err != nil {
-			logger.WarnContext(ctx, "restart of the receiver not stored; it is asked again", slog.Any("error", err))
+			logger.WarnContext(ctx, "restart of the receiver not stored; it is asked again: run tocsin doctor if this repeats", slog.Any("error", err))
 			return
 		}
 		if restarted {
@@ -150,7 +150,7 @@ func (r *Resender) ask(ctx context.Context, w *notify.Webhook) {
 		r.Due(ctx, w.ID, resent)
 	}
 	if err != nil && ctx.Err() == nil {
-		logger.WarnContext(ctx, "not all open alerts sent again; the rest follows", slog.Any("error", err))
+		logger.WarnContext(ctx, "not all open alerts sent again; the rest follows: run tocsin doctor if this repeats", slog.Any("error", err))
 	}
 }
 
