@@ -95,8 +95,8 @@ type Instance struct {
 	// rule, which cannot be evaluated, and resolves when the rule recovers; or it is about
 	// WebhookID.
 	Health bool
-	// WebhookID is the webhook that was disabled because its receiver is gone; [uuid.Nil] in
-	// other alerts. The alert's rule is the rule of the message that found this. The alert resolves
+	// WebhookID is the webhook that was disabled because its receiver is gone or no longer accepts
+	// its messages; [uuid.Nil] in other alerts. The alert's rule is the rule of the message that found this. The alert resolves
 	// when a person enables the webhook.
 	WebhookID uuid.UUID
 	// Routing is how the routing policy decided who is notified. It is nil if the rule names

@@ -1118,8 +1118,9 @@ type Alert struct {
 	// Unread Whether the caller has not read it. In lists and in the response for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
-	// WebhookID The webhook that was disabled because its receiver is gone; absent in other alerts. The rule is the one
-	// whose message could not be delivered. The alert resolves when a person enables the webhook.
+	// WebhookID The webhook that Tocsin disabled, because its receiver is gone or no longer accepts its messages; absent in
+	// other alerts. The rule is the one whose message could not be delivered. The alert resolves when a person
+	// enables the webhook.
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
@@ -1412,16 +1413,16 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
 	// was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
 	// a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
-	// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
-	// webhook no longer accepted the message, or the lease may have expired.
+	// accept this message. `GONE`: it will never accept any message of this webhook. `NOT_MADE`: no request was sent,
+	// because the webhook no longer accepted the message, or the lease may have expired.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
 // AttemptVerdict `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
 // was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
 // a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
-// accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
-// webhook no longer accepted the message, or the lease may have expired.
+// accept this message. `GONE`: it will never accept any message of this webhook. `NOT_MADE`: no request was sent,
+// because the webhook no longer accepted the message, or the lease may have expired.
 type AttemptVerdict string
 
 // AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at
@@ -2068,9 +2069,9 @@ type Notification struct {
 	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
 	// an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-	// `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-	// not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
-	// notifications in one message.
+	// `WEBHOOK_OFF` that Tocsin disabled a webhook, because its receiver is gone or no longer accepts its messages;
+	// `WEBHOOK_FAILING` that a webhook has not responded for ten minutes; `UNDELIVERED` that a message was refused or
+	// exhausted. `DIGEST` combines many notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
 	// Retries When people sent it again, and who, oldest first. In the response for one notification only.
@@ -2125,9 +2126,9 @@ type NotificationPage struct {
 // no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
 // an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
 // cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-// `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-// not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
-// notifications in one message.
+// `WEBHOOK_OFF` that Tocsin disabled a webhook, because its receiver is gone or no longer accepts its messages;
+// `WEBHOOK_FAILING` that a webhook has not responded for ten minutes; `UNDELIVERED` that a message was refused or
+// exhausted. `DIGEST` combines many notifications in one message.
 type NotificationReason string
 
 // NotificationRetry defines model for NotificationRetry.

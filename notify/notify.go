@@ -49,7 +49,7 @@
 // # Bad receivers
 //
 // If a receiver is not responding, its circuit breaker opens; if it asks for a pause, the
-// webhook is held; if it is gone, the webhook is disabled. The messages wait.
+// webhook is held; if it accepts no message of the webhook any more, the webhook is disabled. The messages wait.
 // [BreakerPolicy.Next] applies the outcomes of a batch to the state of the webhook, under a
 // lock on it.
 //

@@ -477,7 +477,7 @@ func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	const want = "🔴 CRITICAL 3 webhooks are disabled\nIts receiver is gone: The receiver answered 410 Gone"
+	const want = "🔴 CRITICAL 3 webhooks are disabled\nIt was disabled: The receiver answered 410 Gone"
 	if !strings.HasPrefix(got.Text, want) {
 		t.Errorf("text %q, want it to begin with %q", got.Text, want)
 	}

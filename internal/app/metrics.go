@@ -230,7 +230,7 @@ func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duratio
 		all := prometheus.Gatherers{m.registry}
 		measured, err := store.Gauges(ctx, deadAfter)
 		if err != nil {
-			logger.WarnContext(ctx, "metrics not collected", slog.Any("error", err))
+			logger.WarnContext(ctx, "gauges missing from /metrics, because Postgres did not answer them; run tocsin doctor if this repeats", slog.Any("error", err))
 		} else {
 			all = append(all, gauges(measured))
 		}
@@ -259,7 +259,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_source_failing", "1 while the source of exchanges is announced as failing.", number(measured.SourceFailing)},
 		{"tocsin_rules_failing", "Rules that cannot be evaluated.", float64(measured.RulesFailing)},
 		{"tocsin_dead_letters", "Dead letters: messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
-		{"tocsin_webhooks_off", "Webhooks that were disabled because their receiver is gone.", float64(measured.WebhooksOff)},
+		{"tocsin_webhooks_off", "Webhooks that Tocsin disabled, because their receiver is gone or no longer accepts their messages.", float64(measured.WebhooksOff)},
 		{"tocsin_webhooks_locked", "Webhooks whose secrets this replica cannot decrypt, because it does not have the key.", float64(measured.WebhooksLocked)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})

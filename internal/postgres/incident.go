@@ -82,7 +82,7 @@ func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) e
 	found := incident{
 		tenant: off.TenantID, kind: incidentOff, webhook: t.WebhookID, message: t.NotificationID, reason: notify.ReasonWebhookOff,
 		title: "Webhook " + off.Name + " is disabled",
-		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until someone enables it again. Its messages wait.",
+		text:  "It was disabled: " + reason + "\nIts messages wait. Correct the webhook, then enable it.",
 	}
 	_, err = found.raise(ctx, q)
 	return err
@@ -100,7 +100,7 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 		found := incident{
 			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
 			title: "Webhook " + row.Name + " is not responding",
-			text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. From time to time, one of them is sent as a probe.",
+			text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait, and one of them is sent as a probe from time to time. Make sure that the receiver runs and that Tocsin can reach it.",
 		}
 		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {

@@ -202,7 +202,7 @@ type Gauges struct {
 	OutboxDepth  int64
 	OutboxOldest time.Duration
 	// OpenBreakers counts the webhooks whose receiver is not responding. WebhooksOff counts those
-	// that were disabled because their receiver is gone.
+	// that Tocsin disabled, because their receiver is gone or no longer accepts their messages.
 	OpenBreakers, WebhooksOff int64
 	// WebhooksLocked counts the webhooks whose secrets are sealed with a key that is not
 	// configured.

@@ -216,7 +216,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	}
 	var secrets webhookSecrets
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return w, fmt.Errorf("webhook %s: %w: it does not hold the secrets of a webhook; restore the row from a backup", row.WebhookID, seal.ErrSealed)
+		return w, fmt.Errorf("webhook %s: %w: the value does not hold the secrets of a webhook; restore the row from a backup", row.WebhookID, seal.ErrSealed)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
 	if row.FormerSecretUntil != nil {

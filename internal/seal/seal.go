@@ -76,7 +76,7 @@ func (b *Box) Seal(plain []byte, row string) []byte {
 // whether the key is missing or the value is damaged or belongs elsewhere.
 func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 	if len(sealed) < headBytes || sealed[0] != version {
-		return nil, fmt.Errorf("%w: its format is unknown; run the version of Tocsin that stored it", ErrSealed)
+		return nil, fmt.Errorf("%w: the format of the value is unknown; run the version of Tocsin that stored it", ErrSealed)
 	}
 	head := sealed[:headBytes]
 	for _, k := range b.keys {
@@ -85,7 +85,7 @@ func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 		}
 		plain, err := k.aead.Open(nil, nil, sealed[headBytes:], associated(head, row))
 		if err != nil {
-			return nil, fmt.Errorf("%w: it is damaged, or was encrypted for another row; restore the row from a backup", ErrSealed)
+			return nil, fmt.Errorf("%w: the value is damaged, or was encrypted for another row; restore the row from a backup", ErrSealed)
 		}
 		return plain, nil
 	}

@@ -112,7 +112,7 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 		d.Alert.Title, d.Alert.Message = "Rule Failed orders cannot be evaluated", "scan exchanges: clickhouse: connection refused"
 		if reason == notify.ReasonWebhookOff {
 			d.Alert.WebhookID = uuid.UUID{13: 1}
-			d.Alert.Title, d.Alert.Message = "Webhook ops is disabled", "Its receiver is gone: 410 Gone\nNothing is sent to it until someone enables it again."
+			d.Alert.Title, d.Alert.Message = "Webhook ops is disabled", "It was disabled: 410 Gone\nIts messages wait. Correct the webhook, then enable it."
 		}
 		if reason == notify.ReasonSourceFailing || reason == notify.ReasonSourceRecovered {
 			d.Alert.Title, d.Alert.Message = "The source of exchanges cannot be read", "No rule is evaluated until it can be read again. connection refused"

@@ -2119,8 +2119,9 @@ export interface components {
             unread?: boolean;
             /**
              * Format: uuid
-             * @description The webhook that was disabled because its receiver is gone; absent in other alerts. The rule is the one
-             *     whose message could not be delivered. The alert resolves when a person enables the webhook.
+             * @description The webhook that Tocsin disabled, because its receiver is gone or no longer accepts its messages; absent in
+             *     other alerts. The rule is the one whose message could not be delivered. The alert resolves when a person
+             *     enables the webhook.
              */
             webhookId?: string;
         };
@@ -2426,8 +2427,8 @@ export interface components {
          * @description `UNDER_WAY`: it has no outcome yet. `UNKNOWN`: it has no outcome and will have none, because its process died or
          *     was paused for too long; the message may have been sent. `DELIVERED`: the receiver accepted the message. `RETRY`:
          *     a later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: the receiver will never
-         *     accept this message. `GONE`: it will never accept any message. `NOT_MADE`: no request was sent, because the
-         *     webhook no longer accepted the message, or the lease may have expired.
+         *     accept this message. `GONE`: it will never accept any message of this webhook. `NOT_MADE`: no request was sent,
+         *     because the webhook no longer accepted the message, or the lease may have expired.
          * @enum {string}
          */
         AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
@@ -3095,9 +3096,9 @@ export interface components {
          *     no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
          *     an event of which others were notified. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
          *     cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
-         *     `WEBHOOK_OFF` that a webhook was disabled because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
-         *     not responded for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
-         *     notifications in one message.
+         *     `WEBHOOK_OFF` that Tocsin disabled a webhook, because its receiver is gone or no longer accepts its messages;
+         *     `WEBHOOK_FAILING` that a webhook has not responded for ten minutes; `UNDELIVERED` that a message was refused or
+         *     exhausted. `DIGEST` combines many notifications in one message.
          * @enum {string}
          */
         NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "ESCALATED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
