@@ -39,7 +39,7 @@ func (c *check) Run(ctx context.Context, out io.Writer) error {
 	progress := progressLine(os.Stderr, c.Watch)
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: c.Window, Watch: c.Watch, Settle: c.Settle, Progress: progress.show})
 	progress.end()
-	if _, refused := errors.AsType[*clickhouse.Refusal](err); err != nil && !refused && len(report.Findings) == 0 {
+	if _, refused := errors.AsType[*clickhouse.RefusedError](err); err != nil && !refused && len(report.Findings) == 0 {
 		err = fmt.Errorf("ClickHouse cannot be reached at TOCSIN_CLICKHOUSE_URL: %w; check that it runs there, and that user, password and database are right", err)
 	}
 	err = errors.Join(err, source.Close())

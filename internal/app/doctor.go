@@ -266,8 +266,9 @@ func (d *examination) clickhouseFailed(about string, err error) {
 		d.add(clickhouse.Broken, about, err.Error(), "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine")
 		return
 	}
-	if _, refused := errors.AsType[*clickhouse.Refusal](err); refused {
-		d.failed(about, err, "ClickHouse's table system.query_log shows the query: correct what the error names")
+	if refused, ok := errors.AsType[*clickhouse.RefusedError](err); ok {
+		d.add(clickhouse.Broken, about, strings.TrimSuffix(err.Error(), "; "+refused.Remedy),
+			cmp.Or(refused.Remedy, "ClickHouse's table system.query_log shows the query: correct what the error names"))
 		return
 	}
 	d.failed(about, err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")

@@ -50,11 +50,11 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		}, clickhouse.Broken, "handshake: read tcp: i/o timeout", "ClickHouse is not responding in time: look for other load on it, and at the network between it and this machine"},
 		"ClickHouse is away": {func(d *examination) { d.clickhouseFailed("clickhouse", errors.New("refused")) }, clickhouse.Broken, "refused", "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right"},
 		"ClickHouse refuses the user": {func(d *examination) {
-			d.clickhouseFailed("clickhouse", fmt.Errorf("ask: %w", &clickhouse.Refusal{Code: 164, Text: "read-only", Remedy: "give the user a profile"}))
+			d.clickhouseFailed("clickhouse", fmt.Errorf("ask: %w", &clickhouse.RefusedError{Code: 164, Text: "read-only", Remedy: "give the user a profile"}))
 		}, clickhouse.Broken, "ask: ClickHouse refused the query: code 164: read-only", "give the user a profile"},
 		"ClickHouse refuses the query": {func(d *examination) {
-			d.clickhouseFailed("source", &clickhouse.Refusal{Code: 1, Text: "odd"})
-		}, clickhouse.Broken, "ClickHouse refused the query: code 1: odd", "ClickHouse's table system.query_log shows the query: correct what the error names"},
+			d.clickhouseFailed("source", &clickhouse.RefusedError{Code: 1, Text: "odd; very"})
+		}, clickhouse.Broken, "ClickHouse refused the query: code 1: odd; very", "ClickHouse's table system.query_log shows the query: correct what the error names"},
 		"the bus is away":       {func(d *examination) { d.judgeBus(errors.New("dial: refused")) }, clickhouse.Broken, ": dial: refused; without the bus, messages wait for up to TOCSIN_POLL_INTERVAL", remedyBus},
 		"the bus is elsewhere":  {func(d *examination) { d.judgeBus(errors.New("silent: late; lead it there")) }, clickhouse.Broken, ": silent: late; without the bus, messages wait for up to TOCSIN_POLL_INTERVAL", "lead it there"},
 		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},

@@ -99,12 +99,12 @@ func (r *Report) add(v Verdict, about, text, remedy string) {
 
 // CheckMapping compares the mapping with the table: whether the table exists, and whether each
 // expression has the type that is needed. It reads no rows. An error means that ClickHouse did not
-// answer, or, if it is a [Refusal], that it refused a query.
+// answer, or, if it is a [RefusedError], that it refused a query.
 func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 	r := Report{Table: s.mapping.Table, Findings: []Finding{}}
 	err := s.describeTable(ctx)
 	const unknownTable, unknownDatabase, accessDenied = 60, 81, 497
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
+	if refusal, ok := errors.AsType[*RefusedError](err); ok {
 		switch refusal.Code {
 		case unknownTable, unknownDatabase:
 			r.add(Broken, "table", s.mapping.Table+" does not exist", refusal.Remedy)

@@ -190,7 +190,7 @@ func TestAReadOnlyUserIsExplained(t *testing.T) {
 		_, version := ch.ServerVersion(t.Context())
 		_, clock := ch.Now(t.Context())
 		for of, err := range map[string]error{"the mapping": mapping, "the version": version, "the clock": clock} {
-			refusal, ok := errors.AsType[*clickhouse.Refusal](err)
+			refusal, ok := errors.AsType[*clickhouse.RefusedError](err)
 			if !refused && err != nil || refused && (!ok || refusal.Code != 164 || !strings.HasSuffix(err.Error(), "; "+refusal.Remedy) ||
 				!strings.Contains(refusal.Remedy, "give the user a settings profile with readonly 0 or 2")) {
 				t.Errorf("readonly = %s, %s: %v", level, of, err)

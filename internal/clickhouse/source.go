@@ -176,8 +176,8 @@ func withoutQuery(err error) error {
 	return shortened{err, strings.ReplaceAll(err.Error(), strconv.Quote(failed.URL), server)}
 }
 
-// Refusal is an error that ClickHouse returned, unlike one of the connection to it.
-type Refusal struct {
+// RefusedError is an error that ClickHouse returned, unlike one of the connection to it.
+type RefusedError struct {
 	// Code is ClickHouse's number of the error, Text its first sentence: the rest quotes the query.
 	Code int32
 	Text string
@@ -185,7 +185,7 @@ type Refusal struct {
 	Remedy string
 }
 
-func (r *Refusal) Error() string {
+func (r *RefusedError) Error() string {
 	text := fmt.Sprintf("ClickHouse refused the query: code %d: %s", r.Code, r.Text)
 	if r.Remedy != "" {
 		text += "; " + r.Remedy
@@ -193,7 +193,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// explain turns an exception of ClickHouse into a [Refusal], and adds [source.ErrTooMuch] if the
+// explain turns an exception of ClickHouse into a [RefusedError], and adds [source.ErrTooMuch] if the
 // result exceeds its bound.
 func (s *Source) explain(err error) error {
 	const tooManyRowsOrBytes = 396
@@ -202,7 +202,7 @@ func (s *Source) explain(err error) error {
 		return unreached(err)
 	}
 	message, _, _ := strings.Cut(said.Message, " in scope ")
-	refusal := &Refusal{Code: said.Code, Text: message, Remedy: s.remedy(said.Code)}
+	refusal := &RefusedError{Code: said.Code, Text: message, Remedy: s.remedy(said.Code)}
 	if said.Code == tooManyRowsOrBytes {
 		return fmt.Errorf("%w: %w", source.ErrTooMuch, refusal)
 	}

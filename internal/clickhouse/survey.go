@@ -38,7 +38,7 @@ func (o *CheckOptions) applyDefaults() {
 
 // Check compares the mapping with the table, like [Source.CheckMapping]. Then it examines how the
 // table is stored, its recent rows, and how late rows become visible. An error means that
-// ClickHouse did not answer, or, if it is a [Refusal], that it refused a query; the report then holds
+// ClickHouse did not answer, or, if it is a [RefusedError], that it refused a query; the report then holds
 // the results so far.
 func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	o.applyDefaults()

@@ -155,7 +155,10 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
     case "REFUSED":
       return { word: "Refused", explanation: "The receiver refused this message permanently." };
     case "GONE":
-      return { word: "Gone", explanation: "The receiver no longer accepts messages from this webhook. The webhook was disabled." };
+      return {
+        word: "Gone",
+        explanation: "The receiver no longer accepts messages from this webhook. The webhook was disabled.",
+      };
     case "UNDER_WAY":
       return { word: "In progress", explanation: "" };
     case "NOT_MADE":
