@@ -244,12 +244,12 @@ type Webhook struct {
 	Flow                 Flow
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
-	// Sealed is set if the secrets of a stored webhook cannot be opened. Then all secrets are
+	// Sealed is set if the secrets of a stored webhook cannot be decrypted. Then all secrets are
 	// empty, including the URL and the headers, and nothing can be sent.
 	Sealed *Sealed
 }
 
-// Sealed describes secrets that cannot be opened.
+// Sealed describes secrets that cannot be decrypted.
 type Sealed struct {
 	// Why names what is missing, and the remedy.
 	Why string

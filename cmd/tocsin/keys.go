@@ -48,8 +48,8 @@ func (c *keysStatus) Run(ctx context.Context, out io.Writer) error {
 
 type keysReseal struct{ keyFlags }
 
-// errUnopened is the error of secrets that were left as they are.
-var errUnopened = errors.New("not all secrets could be decrypted")
+// errUnreadable is the error of secrets that were left as they are.
+var errUnreadable = errors.New("not all secrets could be decrypted")
 
 // Run seals all secrets with the first key.
 func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
@@ -68,9 +68,9 @@ func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
 	if err := writeKeys(ctx, db, out); err != nil {
 		return err
 	}
-	if len(done.Unopened) > 0 {
+	if len(done.Unreadable) > 0 {
 		return fmt.Errorf("%w: those of the webhooks %v; add the key that was in use when they were stored, or edit these webhooks and enter their secrets again",
-			errUnopened, done.Unopened)
+			errUnreadable, done.Unreadable)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 // mostReceivers is how many receivers are tested.
 const mostReceivers = 50
 
-// keys tries to open the sealed secrets of each webhook.
+// keys tries to decrypt the secrets of each webhook.
 func (d *examination) keys(ctx context.Context) {
 	if d.db == nil {
 		return

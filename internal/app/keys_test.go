@@ -52,11 +52,11 @@ func TestKeysAreRotated(t *testing.T) {
 	if got := uses(open(first)); !slices.Equal(got, []api.KeyUse{{Configured: true, Active: true}, {Secrets: 120}}) {
 		t.Errorf("without the old key: %+v", got)
 	}
-	if done, err := open(first).Reseal(t.Context()); err != nil || done.Resealed != 0 || len(done.Unopened) != 120 {
-		t.Errorf("without the old key: %d sealed again, %d not opened, %v", done.Resealed, len(done.Unopened), err)
+	if done, err := open(first).Reseal(t.Context()); err != nil || done.Resealed != 0 || len(done.Unreadable) != 120 {
+		t.Errorf("without the old key: %d sealed again, %d not decrypted, %v", done.Resealed, len(done.Unreadable), err)
 	}
 	before := w.column(`select version || ' ' || updated_at::text from webhook order by name`)
-	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 120 || len(done.Unopened) > 0 {
+	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 120 || len(done.Unreadable) > 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 0 {

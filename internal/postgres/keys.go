@@ -42,8 +42,8 @@ func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
 // Resealed is the result of sealing secrets again.
 type Resealed struct {
 	Resealed int
-	// Unopened are the webhooks whose secrets cannot be opened because their key is missing.
-	Unopened []uuid.UUID
+	// Unreadable are the webhooks whose secrets cannot be decrypted because their key is missing.
+	Unreadable []uuid.UUID
 }
 
 // Reseal seals all secrets with the first key. It may be stopped and started again at any time,
@@ -62,7 +62,7 @@ func (db *DB) Reseal(ctx context.Context) (done Resealed, err error) {
 			after = row.WebhookID
 			plain, err := db.box.Open(row.Secrets, webhookRow(row.WebhookID))
 			if err != nil {
-				done.Unopened = append(done.Unopened, row.WebhookID)
+				done.Unreadable = append(done.Unreadable, row.WebhookID)
 				continue
 			}
 			replaced, err := db.queries.SecretReplace(ctx, pgq.SecretReplaceParams{

@@ -86,7 +86,7 @@ func (l *looked) limits() []notify.Due {
 	return due
 }
 
-// webhooksOf reads the webhooks for which something is due. Webhooks whose secrets cannot be opened
+// webhooksOf reads the webhooks for which something is due. Webhooks whose secrets cannot be decrypted
 // are left to a replica that has the key; sealed names them from time to time.
 func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UUID]cachedWebhook, sealed, err error) {
 	versions := make(map[uuid.UUID]int64, len(l.due))

@@ -69,7 +69,7 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 }
 
 // of returns what an attempt sent. It is nil if retention has deleted the body, if another body was
-// rendered since, or if the secrets of the webhook cannot be opened.
+// rendered since, or if the secrets of the webhook cannot be decrypted.
 func (r *requests) of(row pgq.AttemptHistory) *notify.RequestHead {
 	m := r.messages[row.NotificationID]
 	if m == nil || r.head == nil || row.StartedAt.Before(m.renderedAt) {

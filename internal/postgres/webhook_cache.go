@@ -11,7 +11,7 @@ import (
 	"tocsin/notify"
 )
 
-// webhookCache caches webhooks, so that their secrets need not be opened for each message. It is
+// webhookCache caches webhooks, so that their secrets need not be decrypted for each message. It is
 // safe for concurrent use. A webhook is read again when its version changes. Do not read fields
 // from the cache that change without a version, such as how long a webhook is held.
 type webhookCache struct {

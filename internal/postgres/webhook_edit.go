@@ -62,8 +62,8 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 }
 
 // edit stores the result of change, if change reports that it changed the webhook. What attempts
-// have shown of the webhook is forgotten in any case. Secrets are opened and sealed again, so that
-// no edit loses the secrets of another edit. Secrets that cannot be opened stay as they are, unless
+// have shown of the webhook is forgotten in any case. Secrets are decrypted and sealed again, so that
+// no edit loses the secrets of another edit. Secrets that cannot be decrypted stay as they are, unless
 // an edit replaces all of them.
 func (s *Webhooks) edit(
 	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),

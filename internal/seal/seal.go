@@ -1,9 +1,9 @@
 // Package seal encrypts secrets at rest with AES-256-GCM and a random nonce. The associated data is
 // the id of the key and the row that a secret belongs to, so that a sealed value that is copied to
-// another row does not open there.
+// another row cannot be decrypted there.
 //
 // A sealed value is version (1 byte), key id (4 bytes), nonce (12 bytes), and ciphertext with its
-// tag. Any of the keys opens; the first one seals. To rotate, put a new key first, reseal
+// tag. Any of the keys decrypts; the first one encrypts. To rotate, put a new key first, reseal
 // everything, and then remove the old one.
 package seal
 
@@ -29,10 +29,10 @@ const (
 // HeadBytes is the length of the head of a sealed value, which contains its format and its key id.
 const HeadBytes = 1 + idBytes
 
-// ErrSealed is wrapped by every error about a value that does not open.
+// ErrSealed is wrapped by every error about a value that cannot be decrypted.
 var ErrSealed = errors.New("encrypted value cannot be decrypted")
 
-// Box seals and opens secrets. It is safe for concurrent use.
+// Box encrypts and decrypts secrets. It is safe for concurrent use.
 type Box struct{ keys []key }
 
 type key struct {
@@ -72,7 +72,7 @@ func (b *Box) Seal(plain []byte, row string) []byte {
 	return k.aead.Seal(head, nil, plain, associated(head, row))
 }
 
-// Open returns what was sealed for row. Its error wraps [ErrSealed] and says
+// Open decrypts what was sealed for row. Its error wraps [ErrSealed] and says
 // whether the key is missing or the value is damaged or belongs elsewhere.
 func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 	if len(sealed) < headBytes || sealed[0] != version {

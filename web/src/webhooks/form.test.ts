@@ -72,7 +72,7 @@ describe("an edit", () => {
     expect(editOf({ ...values, replaceHeaders: true }, webhook)).toMatchObject({ headers: { A: "b" } });
   });
 
-  test("of one whose secrets cannot be opened gives all of them", () => {
+  test("of one whose secrets cannot be decrypted gives all of them", () => {
     const sealed: Webhook = { ...webhook, headerNames: [], secretsProblem: "its key is missing" };
     const values = { ...valuesOf(sealed), url: "https://new" };
     expect(editOf(values, sealed)).toEqual({ ...same, url: "https://new", headers: {}, signingSecret: "" });

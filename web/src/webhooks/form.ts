@@ -225,7 +225,7 @@ function receiverEdit(values: Values, { enabled, preset, secretsProblem }: Webho
   };
 }
 
-/** The edit of a webhook: secrets that were not typed stay as they are, unless they cannot be opened. */
+/** The edit of a webhook: secrets that were not typed stay as they are, unless they cannot be decrypted. */
 export function editOf(values: Values, webhook: Webhook): WebhookEdit {
   if (webhook.preset) return receiverEdit(values, webhook);
   const { enabled, slack: before, secretsProblem } = webhook;
