@@ -28,7 +28,7 @@ func TestPercentilesOfEachTrial(t *testing.T) {
 	}
 }
 
-// TestEveryWorkloadHasItsOwnID compares the list with the ids in docs/performance.md.
+// TestEveryWorkloadHasItsOwnID states the workloads that docs/performance.md describes.
 func TestEveryWorkloadHasItsOwnID(t *testing.T) {
 	var ids []string
 	for _, w := range slices.Concat(speed.Workloads(), strain.Workloads(), live.Workloads()) {

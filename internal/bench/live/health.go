@@ -18,7 +18,7 @@ func health(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L8", Title: fmt.Sprintf("Health: %s rules fail and recover with their source", report.Number(float64(rules))), Unit: "an outage",
 		Notes: []string{
-			"ClickHouse is cut off until the failure is announced, which takes 30 s, and some seconds more. There is one webhook of operators. The recovery runs from the instant at which ClickHouse can be reached again; a tick each 100 ms.",
+			"ClickHouse is cut off until the failure is announced, which takes 30 s, and for some seconds more. There is one webhook for operators. The recovery is measured from when ClickHouse can be reached again, with a tick every 100 ms.",
 		},
 	}
 	o, err := b.fails(ctx, rules)
@@ -29,8 +29,8 @@ func health(ctx context.Context, b bench) ([]report.Result, error) {
 		report.One("the failure is announced after", "s", o.failing.Seconds(), nil),
 		report.One("the recovery is committed after", "s", o.recovered.Seconds(), report.AtMost(1)),
 		report.One("events of the source: alerts", "", float64(o.alerts), report.AtMost(1)),
-		report.One("messages that it fails", "", float64(o.failingMessages), report.AtMost(1)),
-		report.One("messages that it has recovered", "", float64(o.recoveredMessages), report.AtMost(1)),
+		report.One("messages about the failure", "", float64(o.failingMessages), report.AtMost(1)),
+		report.One("messages about the recovery", "", float64(o.recoveredMessages), report.AtMost(1)),
 		report.One("events of single rules", "", float64(o.ofRules), report.AtMost(0)),
 	}
 	return []report.Result{r}, nil

@@ -45,7 +45,7 @@ const template = `{"text": "*{{alert.title}}* in {{exchange.application}} / {{ex
  "customer": "{{exchange.attributes.customer}}", "startedAt": "{{exchange.startTime}}"}`
 
 // about describes the receivers of [bench.far].
-const about = "200 webhooks at hosts of their own, over TLS, signed and with a body template, that answer within 20 to 500 ms (log-normal, median 100 ms), 1 % with an error; one more never answers."
+const about = "There are 200 webhooks, each with its own host, over TLS, signed and with a body template. They answer within 20 to 500 ms (log-normal, median 100 ms), 1% of the time with an error. One more webhook never answers."
 
 // far stores the webhooks, and for each a rule about an application of its own: app-0 to app-199,
 // and app-200 for the one that hangs.

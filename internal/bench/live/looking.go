@@ -24,8 +24,8 @@ func looking(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L4", Title: "Looking for due messages, with ever more webhooks", Unit: "a look by the product's own store, which claims nothing",
 		Notes: []string{
-			"Ten of the webhooks have 1,000 messages each; of a single one, that one. All are enabled. The target compares numbers of webhooks of which equally many have messages.",
-			"A look after a wake-up that names a webhook looks at that one and at those that had messages; any other one passes through the whole queue.",
+			"Ten of the webhooks have 1,000 messages each. If there is only one webhook, it has them. All are enabled. The target compares cases in which equally many webhooks have messages.",
+			"After a wake-up that names a webhook, the look covers this webhook and those that had messages. Any other look goes through the whole queue.",
 		},
 	}
 	var whole, named [][]float64

@@ -25,8 +25,8 @@ func only(ctx context.Context, b bench) ([]report.Result, error) {
 		ID: "L3", Title: "Fairness: the only message of a webhook, beside 100 webhooks with backlogs", Unit: "a message to a webhook that has no other",
 		Floor: "the same without backlogs",
 		Notes: []string{
-			fmt.Sprintf("Each of the 100 has %d messages when the replica starts, and a receiver that answers within 20 to 500 ms, as in L1, as many at a time as a webhook's default allows. The messages of the other webhook come one by one, every 100 ms, so that it waits for no other one of its webhook, to a receiver over TLS that answers at once; measured is the time from commit to receiver.", each),
-			"A run in which a backlog ended before the last of these messages came is refused.",
+			fmt.Sprintf("Each of the 100 has %d messages when the replica starts. Its receiver answers within 20 to 500 ms, as in L1, and is called as many times at once as a webhook's default allows. The other webhook gets one message every 100 ms, so that no message waits for another one of that webhook. Its receiver answers at once, over TLS. The result is the time from commit to receiver.", each),
+			"A run is refused if a backlog ended before the last of these messages arrived.",
 		},
 	}
 	var alone, beside lab.Percentiles

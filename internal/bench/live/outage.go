@@ -28,8 +28,8 @@ func outage(ctx context.Context, b bench) ([]report.Result, error) {
 		Unit: fmt.Sprintf("an outage of an hour, with %s failures", report.Number(float64(count/failedEvery))),
 		Notes: []string{
 			about, fmt.Sprintf("Each takes %d messages a second (the webhook's rate).", outageRate),
-			"The cursor is an hour back, the rules were armed before that. The replica runs while ClickHouse is cut off; all times run from the instant at which it can be reached again. From then on a new failure is written every 100 ms.",
-			"The rates allow as long as the receiver with most messages takes at its rate.",
+			"The cursor is an hour back, and the rules were armed before that. The replica runs while ClickHouse is cut off. All times are counted from when ClickHouse can be reached again. From then on, a new failure is written every 100 ms.",
+			"What the rates allow is the time that the receiver with most messages needs at its rate.",
 		},
 	}
 	c, err := b.comeback(ctx, count)
@@ -39,7 +39,7 @@ func outage(ctx context.Context, b bench) ([]report.Result, error) {
 	allowed := float64(c.most) / outageRate
 	r.Figures = []report.Figure{
 		report.One("the first new failure is alerted after", "s", c.first.Seconds(), report.AtMost(3)),
-		report.Of("a new failure is alerted, from when it is visible", "s", c.fresh, nil),
+		report.Of("a new failure is alerted, counted from when it is visible", "s", c.fresh, nil),
 		report.One("all of the outage is raised after", "s", c.raised.Seconds(), report.AtMost(20)),
 		report.One("all is delivered after", "s", c.delivered.Seconds(), nil),
 		report.One("the receivers' rates allow", "s", allowed, nil),

@@ -19,8 +19,8 @@ func restart(ctx context.Context, b bench) ([]report.Result, error) {
 		ID: "L6", Title: fmt.Sprintf("Restart: a process starts after a kill, with %s exchanges in the look-back", report.Number(float64(count))),
 		Unit: "a start",
 		Notes: []string{
-			"The look-back is an hour, one exchange of a hundred failed and has its alert. Meanwhile a failure is written every 100 ms. The first process is killed (SIGKILL), and the second one started at once.",
-			"The dead one's lease keeps its partition until it expires (TOCSIN_PARTITION_LEASE, 15 s): the second one can take the partition no sooner. A process that is stopped by SIGTERM gives it up.",
+			"The look-back is an hour. One exchange in a hundred failed and has its alert. Meanwhile a failure is written every 100 ms. The first process is killed (SIGKILL), and the second one is started at once.",
+			"The second process can take the partition only when the lease of the first one has expired (TOCSIN_PARTITION_LEASE, 15 s). A process that is stopped by SIGTERM releases its lease.",
 		},
 	}
 	s, err := b.restarted(ctx, int64(count))
@@ -32,7 +32,7 @@ func restart(ctx context.Context, b bench) ([]report.Result, error) {
 		report.One("first new alert after the start", "s", s.first.Seconds(), nil),
 		report.One("first new alert after the partition was taken", "s", (s.first - s.held).Seconds(), report.AtMost(3)),
 		report.One("look-back done after the partition was taken", "s", (s.done - s.held).Seconds(), report.AtMost(30)),
-		report.Of("a new failure is alerted meanwhile, from when it is visible", "s", s.fresh, nil),
+		report.Of("a new failure is alerted meanwhile, counted from when it is visible", "s", s.fresh, nil),
 	}
 	return []report.Result{r}, nil
 }

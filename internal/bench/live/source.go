@@ -19,8 +19,8 @@ func source(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L7", Title: fmt.Sprintf("ClickHouse's cost of a pass, over %s exchanges", report.Number(float64(history))), Unit: "a pass",
 		Notes: []string{
-			"Rows, parts and queries are ClickHouse's own counts (system.events), over all queries. Idle passes are those of some seconds without anything new at the default tick; the looks at the older look-back, every ten seconds, are among them.",
-			"The processor time of an idle second is what the process of ClickHouse uses with a replica minus what it uses without one.",
+			"Rows, parts and queries are ClickHouse's own counts (system.events), over all queries. Idle passes are those of some seconds without new exchanges, at the default tick. They include the looks at the older look-back, every ten seconds.",
+			"The processor time of an idle second is that of the ClickHouse process with a replica, minus that without one.",
 			"A busy pass finds 1,000 exchanges that completed and 10 that failed.",
 		},
 	}

@@ -26,7 +26,7 @@ func steady(ctx context.Context, b bench) ([]report.Result, error) {
 		Notes: []string{
 			about,
 			"An exchange counts as visible when its INSERT has been answered, and its message as delivered when the receiver has answered it.",
-			"Messages whose first attempt was answered with an error arrive after the pause that the schedule wants. They must arrive, and are left out of the latency.",
+			"Messages whose first attempt was answered with an error arrive after the pause of the schedule. They must arrive, and are left out of the latency.",
 		},
 	}
 	var err error
@@ -44,7 +44,7 @@ func steady(ctx context.Context, b bench) ([]report.Result, error) {
 			found.Add(s.latencies)
 			micros, again = append(micros, s.micros), append(again, s.again)
 		}
-		name := fmt.Sprintf("a tick each %v", tick.every)
+		name := fmt.Sprintf("a tick every %v", tick.every)
 		r.Figures = append(r.Figures, found.Figures(name, tick.p50, tick.p99)...)
 		r.Figures = append(r.Figures, report.Of(name+", CPU of an alert, all processes", "µs", micros, nil),
 			report.Of(name+", messages that were sent again after an error", "%", again, nil))

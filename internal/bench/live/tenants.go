@@ -22,9 +22,9 @@ func tenants(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L5", Title: "Tenants: the same 1,000 new exchanges of ever more tenants, 10 rules each", Unit: "a pass over one partition",
 		Notes: []string{
-			"All tenants share one partition; one rule of each tenant matches its exchanges, and has no webhook. The history is the month before, of the same tenants.",
-			"Of the rules of all kinds four of each tenant are over a window, one of each mode, and each pass evaluates all of them.",
-			"Replicas share the default number of partitions, 8. A share counts as fair when no replica holds more than its part, and all partitions are held.",
+			"All tenants share one partition. One rule of each tenant matches its exchanges, and has no webhook. The history is the month before, of the same tenants.",
+			"Of the rules of all kinds, each tenant has four over a window, one of each mode. Each pass evaluates all of them.",
+			"Replicas share the default number of partitions, 8. Shares count as fair when all partitions are held and no replica holds more than its share.",
 		},
 	}
 	sizes := lab.Either(b.Quick, []int{1, 100, 1000}, []int{1, 100, 10_000})
@@ -163,7 +163,7 @@ func (b bench) shares(ctx context.Context, size int) (figures []report.Figure, e
 		name := fmt.Sprintf("%s tenants, %d replicas", report.Number(float64(size)), replicas)
 		figures = append(figures,
 			report.One(name+", shares are fair after", "s", shared, nil),
-			report.One(name+", CPU of a second with 1,000 new exchanges, at most", "ms", cpu, nil))
+			report.One(name+", CPU of a second with 1,000 new exchanges, maximum", "ms", cpu, nil))
 	}
 	return figures, nil
 }

@@ -146,7 +146,7 @@ func (b *Bound) text(unit string) string {
 }
 
 func suffix(unit string) string {
-	if unit == "" || unit == "×" {
+	if unit == "" || unit == "×" || unit == "%" {
 		return unit
 	}
 	return " " + unit

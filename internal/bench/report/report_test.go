@@ -25,6 +25,7 @@ func sample() report.Run {
 					report.Of("over River", "×", []float64{2.0, 2.1, 2.4}, report.AtLeast(2.5)),
 					report.One("p99", "ms", 6, report.AtMost(5)),
 					report.One("rate", "messages/s", 12345, nil),
+					report.One("again", "%", 1.5, nil),
 				},
 				Bars: []report.Bar{{Name: "Tocsin", Summary: trial.Summary{Median: 3, Low: 2, High: 4}}}, BarsUnit: "messages/s",
 			},
@@ -63,6 +64,7 @@ func TestWhatIsNotReachedIsShown(t *testing.T) {
 		"over River":     {"over River", "2.10×", "2 to 2.40", "≥ 2.50×", "NOT REACHED"},
 		"p99":            {"p99", "6 ms", "", "≤ 5 ms", "NOT REACHED"},
 		"rate":           {"rate", "12,345 messages/s", "", "", ""},
+		"again":          {"again", "1.50%", "", "", ""},
 		"kept":           {"kept", "1×", "", "≥ 0.95×", "refused"},
 	} {
 		if got := row(t, page.String(), name); !slices.Equal(got, want) {

@@ -24,7 +24,7 @@ const (
 	sidePost         = "POST loop"
 	sideRiver        = "River"
 	sideBare         = "bare outbox"
-	sideBorn         = "bare outbox, born leased"
+	sideBorn         = "bare outbox, committed as leased"
 	sideAlertmanager = "Alertmanager"
 )
 
@@ -95,7 +95,7 @@ func (d *delivering) b2(runs trial.Runs, sides []trial.Side) report.Result {
 		Notes: []string{
 			"The drain begins when a person's request enables the webhook, and ends when the last message is recorded. The loop begins with its first POST and ends with its last answer. River begins when its client is started, and ends when its last job is completed.",
 			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver), lab.CPUNotes(runs, sideBare),
-			"The bare outbox writes a row for each message the least often that one can which keeps the promises: a claim and the body, committed before the call, and the outcome after it. It has no rules, templates, signatures, limits or retries, and no index but that of the queue.",
+			"The bare outbox writes each row as rarely as the promises allow. It commits a claim and the body before the call, and the outcome after it. It has no rules, templates, signatures, limits or retries, and its only index is that of the queue.",
 		},
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
 	}
@@ -114,13 +114,13 @@ func (d *delivering) b3(runs trial.Runs) report.Result {
 			report.Of(sideBorn+", over the POST loop", "×", runs.Ratios(sideBorn, sidePost), nil),
 		},
 		Notes: []string{
-			"All rows are in ClickHouse before. It begins with the tick that finds them, and ends when the last message is recorded. Ticks are 2 s apart; the instant of this one is known from the one before.",
-			"The bare outbox commits pages of 1,000 messages with their bodies, already leased to itself, and writes nothing else before the call: neither alerts nor a cursor.",
+			"All rows are in ClickHouse beforehand. The run begins with the tick that finds them, and ends when the last message is recorded. Ticks are 2 s apart. The time of this tick is known from the previous one.",
+			"The bare outbox commits pages of 1,000 messages with their bodies, already leased to itself. Before the call it writes nothing else, neither alerts nor a cursor.",
 			lab.CPUNotes(runs, sideBorn),
 		},
 	}
 	if d.Alertmanager == "" {
-		r.Notes = append(r.Notes, "Alertmanager was not compared with: it is not on this machine (Debian's package is prometheus-alertmanager).")
+		r.Notes = append(r.Notes, "There is no comparison with Alertmanager, which is not installed on this machine (Debian's package is prometheus-alertmanager).")
 		return r
 	}
 	r.Figures = append(r.Figures,
@@ -129,7 +129,7 @@ func (d *delivering) b3(runs trial.Runs) report.Result {
 		report.Of("the POST loop over Alertmanager", "×", runs.Ratios(sidePost, sideAlertmanager), nil),
 		report.Of("CPU of an alert, Alertmanager", "µs", runs.Of(sideAlertmanager, (*trial.Measure).Micros), nil))
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("Alertmanager is given %s alerts; it begins when the first is sent to it and ends when the last message was received. It records nothing.",
+		fmt.Sprintf("Alertmanager is given %s alerts. The run begins when the first is sent to it, and ends when the last message is received. It records nothing.",
 			report.Number(float64(d.alerts))),
 		lab.CPUNotes(runs, sideAlertmanager))
 	return r
@@ -143,7 +143,7 @@ func (d *delivering) b5(runs trial.Runs) report.Result {
 			report.Of("CPU of an alert, whole", "µs", runs.Of(sideWhole, (*trial.Measure).Micros), nil),
 			report.Of("CPU of a message, POST loop", "µs", runs.Of(sidePost, (*trial.Measure).Micros), nil),
 		},
-		Notes: []string{lab.CPUNotes(runs, sideWhole), "All processes are Tocsin, Postgres, ClickHouse and the receiver, with all that they start."},
+		Notes: []string{lab.CPUNotes(runs, sideWhole), "All processes are Tocsin, Postgres, ClickHouse and the receiver, with their child processes."},
 	}
 }
 

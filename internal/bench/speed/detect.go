@@ -22,7 +22,7 @@ func detect(ctx context.Context, b bench) ([]report.Result, error) {
 		ID: "B6", Title: "Detection: from visible in ClickHouse to received", Unit: "an exchange, inserted by itself at a random moment of a tick",
 		Notes: []string{
 			"An exchange counts as visible when its INSERT has been answered. The settle time is 0.",
-			"The median of one trial is uncertain by 4 ms at a tick of 1 s and by 1 ms at 250 ms, since INSERTs do not take equally long.",
+			"The median of one trial is uncertain by 4 ms at a tick of 1 s and by 1 ms at 250 ms, because INSERTs vary in duration.",
 		},
 	}
 	var err error
@@ -36,7 +36,7 @@ func detect(ctx context.Context, b bench) ([]report.Result, error) {
 			found.Add(latencies)
 		}
 		ms := float64(tick / time.Millisecond)
-		r.Figures = append(r.Figures, found.Figures(fmt.Sprintf("a tick each %v", tick), report.AtMost(ms/2+10), report.AtMost(ms+25))...)
+		r.Figures = append(r.Figures, found.Figures(fmt.Sprintf("a tick every %v", tick), report.AtMost(ms/2+10), report.AtMost(ms+25))...)
 		if err != nil {
 			break
 		}

@@ -16,7 +16,7 @@ import (
 // handOverEvery is the time between alerts of B4.
 const handOverEvery = 10 * time.Millisecond
 
-// handOver is B4: from the commit of an alert to the arrival of its message, one alert each 10 ms.
+// handOver is B4: from the commit of an alert to the arrival of its message, one alert every 10 ms.
 func handOver(ctx context.Context, b bench) ([]report.Result, error) {
 	count := lab.Either(b.Quick, 100, 1000)
 	var tocsin, alertmanager lab.Percentiles
@@ -41,18 +41,18 @@ func handOver(ctx context.Context, b bench) ([]report.Result, error) {
 		err = errors.Join(sides[nth%2](), sides[1-nth%2]())
 	}
 	r := report.Result{
-		ID: "B4", Title: "Hand-over: from commit to receiver, one alert each 10 ms", Unit: "an alert of an exchange of its own",
-		Peer: "Alertmanager, from its answer that it has taken the alert, in memory",
+		ID: "B4", Title: "Hand-over: from commit to receiver, one alert every 10 ms", Unit: "an alert of an exchange of its own",
+		Peer: "Alertmanager, from its response that it has accepted the alert, in memory",
 		Figures: append(tocsin.Figures("commit to receiver", report.AtMost(2), report.AtMost(5)),
 			alertmanager.Figures("Alertmanager", nil, nil)...),
 		Notes: []string{
-			"The commit's instant is Postgres's own (track_commit_timestamp), taken before it waits for the disk: that wait is part of the time. Both processes read the same clock.",
-			"A pass begins every 20 ms, so that exchanges are found one or two at a time and not once each second; where a pass takes longer, more are found at once.",
+			"The time of the commit is Postgres's own (track_commit_timestamp). Postgres takes it before it waits for the disk, so this wait is part of the result. Both processes read the same clock.",
+			"A pass begins every 20 ms, so that exchanges are found one or two at a time and not once a second. If a pass takes longer, more are found at once.",
 		},
 	}
 	r.Figures = append(r.Figures, report.Of("alerts in a commit", "", together, nil))
 	if b.Alertmanager == "" {
-		r.Notes = append(r.Notes, "Alertmanager was not compared with: it is not on this machine.")
+		r.Notes = append(r.Notes, "There is no comparison with Alertmanager, which is not installed on this machine.")
 	}
 	return []report.Result{r}, err
 }

@@ -43,7 +43,7 @@ func persist(ctx context.Context, b bench) ([]report.Result, error) {
 	rate := (*trial.Measure).Rate
 	return []report.Result{{
 		ID: "B1", Title: "Persist: pages of 1,000 matches, one commit each", Unit: "an alert with its notification",
-		Floor: "COPY of the same rows of alert and notification into tables without indexes and constraints, a commit for each 1,000",
+		Floor: "COPY of the same rows of alert and notification into tables without indexes and constraints, one commit for every 1,000",
 		Figures: []report.Figure{
 			report.Of(sideCommit, "pairs/s", runs.Of(sideCommit, rate), nil),
 			report.Of(sideCopy, "pairs/s", runs.Of(sideCopy, rate), nil),
@@ -53,7 +53,7 @@ func persist(ctx context.Context, b bench) ([]report.Result, error) {
 			report.Of("CPU of a commit, all processes", "µs", runs.Of(sideCommit, (*trial.Measure).Micros), nil),
 		},
 		Notes: []string{
-			"The commit writes more than the floor: the cursor, and the outbox from which dispatchers take.", lab.CPUNotes(runs, sideCommit),
+			"The commit writes more than the floor: also the cursor, and the outbox from which dispatchers claim messages.", lab.CPUNotes(runs, sideCommit),
 		},
 		Bars: lab.Bars(runs, sides), BarsUnit: "pairs/s",
 	}}, err

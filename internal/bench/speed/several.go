@@ -28,8 +28,8 @@ func (d *delivering) b12(ctx context.Context, runs trial.Runs, sides []trial.Sid
 	r := report.Result{
 		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher: the drain of B2",
 		Notes: []string{
-			"The sides are run in the alternation of B2. A message that came twice refuses the run.",
-			"What an idle replica asks is counted as transactions of its database, within 20 s, with no rule. One that evaluates asks once a tick, a second, what it holds.",
+			"The sides run in the alternation of B2. If a message arrives twice, the run is refused.",
+			"For an idle replica, the transactions of its database are counted for 20 s, without rules. A replica that evaluates asks once a tick, which is once a second, which partitions it holds.",
 		},
 	}
 	one := trial.Side{Name: sideDrain}

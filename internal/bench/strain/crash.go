@@ -24,8 +24,8 @@ func crash(ctx context.Context, b bench) ([]report.Result, error) {
 		Notes: []string{
 			fmt.Sprintf("The receiver takes 10 ms, the webhook has %d attempts at a time, and the lease is %v. Each process is killed (SIGKILL) at random within 0.2 s of its first message.",
 				crashConcurrent, crashLease),
-			"An attempt is under way from when its beginning is committed until its outcome is. Of the dead ones Postgres tells that nobody knows how they ended; only their messages may come again.",
-			"The last kill comes when few messages are left; the time from then until all are recorded includes the start of the next process.",
+			"An attempt is in flight from the commit of its beginning to the commit of its outcome. Postgres records attempts of killed processes as having no known outcome. Only their messages may arrive twice.",
+			"At the last kill, few messages are left. The time from then until all are recorded includes the start of the next process.",
 		},
 	}
 	found, err := b.kills(ctx, lab.Either(b.Quick, 10, 100), lab.Either(b.Quick, 1_500, 20_000))
@@ -35,7 +35,7 @@ func crash(ctx context.Context, b bench) ([]report.Result, error) {
 	r.Figures = []report.Figure{
 		report.One("kills", "", float64(found.kills), nil),
 		report.One("messages lost", "", float64(found.lost), report.AtMost(0)),
-		report.One("attempts under way when it was killed, all kills", "", float64(found.underWay), nil),
+		report.One("attempts in flight at the kill, all kills", "", float64(found.underWay), nil),
 		report.One("messages repeated", "", float64(found.repeats), report.AtMost(float64(found.underWay))),
 		report.One("repeated for each kill", "", float64(found.repeats)/float64(found.kills), nil),
 		report.One("drained after the last kill", "s", found.drained.Seconds(), report.AtMost((crashLease + time.Second).Seconds())),

@@ -22,7 +22,7 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 		ID: "B8", Title: "History: a pass over ever more exchanges", Unit: "a pass with 1,000 exchanges that completed and 10 that failed",
 		Notes: []string{
 			"The history is the month before the rule was armed, of the same tenant. Rows and parts are ClickHouse's own counts, over all queries of a pass.",
-			"A pass takes what the replica's own histogram says. The replicas of the other histories are paused meanwhile (SIGSTOP).",
+			"The duration of a pass comes from the replica's own histogram. The replicas of the other histories are paused meanwhile (SIGSTOP).",
 		},
 	}
 	eras := make([]*era, 0, len(sizes))

@@ -52,9 +52,9 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B7", Title: "Rules: 1,000 new exchanges, evaluated by ever more rules", Unit: "a pass",
 		Notes: []string{
-			"One rule matches every exchange, and has no webhook; the others, each for an application and a route of its own and with an expression, match none. So each pass raises the same 1,000 alerts.",
-			"Every pass evaluates all rules. What is measured begins when the exchanges are visible, shortly after a pass, and ends when the next one has ended; a pass takes what the replica's own histogram says.",
-			"Of the rules of all kinds one in five is over a window, as many of each mode, over one minute and over five, grouped by route, application, environment and attribute; each pass evaluates all of them. They are compared with fewer of the same kinds: how many queries a pass takes depends on these.",
+			"One rule matches every exchange, and has no webhook. Each of the others has its own application, its own route and an expression, and matches none. So each pass raises the same 1,000 alerts.",
+			"Every pass evaluates all rules. The measurement begins when the exchanges are visible, shortly after a pass, and ends with the next pass. The duration of a pass comes from the replica's own histogram.",
+			"Of the rules of all kinds, one in five is over a window of one or five minutes. There are equally many of each mode, grouped by route, application, environment and attribute. Each pass evaluates all of them. They are compared with fewer rules of the same kinds, because the number of queries depends on the kinds.",
 		},
 	}
 	var crowds []*crowd

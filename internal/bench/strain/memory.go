@@ -22,7 +22,7 @@ func memory(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "M", Title: "Memory of a replica", Unit: "resident memory of the process",
 		Notes: []string{
-			fmt.Sprintf("The backlog is %s alerts in the inbox and as many PENDING messages, to a receiver that never answers. While it is looked at, the inbox is listed again and again. Both figures are of processes that evaluate a rule; the one with a backlog was started after it.",
+			fmt.Sprintf("The backlog is %s alerts in the inbox and as many PENDING messages, to a receiver that never answers. During the measurement, the inbox is listed again and again. Both figures are of processes that evaluate a rule. The process with the backlog was started after the other one.",
 				report.Number(float64(backlog))),
 		},
 	}

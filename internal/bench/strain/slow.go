@@ -64,8 +64,8 @@ func slowReceivers(ctx context.Context, b bench) ([]report.Result, error) {
 			report.Of("p99 over p99 alone", "×", lab.Ratios(beside, alone, p99), report.AtMost(1.2)),
 		},
 		Notes: []string{
-			"The rate is that of a drain of as many PENDING messages for each webhook. The latency is that of an exchange each 20 ms, sent to all of them.",
-			"The tenth takes each message and never answers; its timeout is 10 s, the default, and so is its breaker.",
+			"The rate is that of a drain of equally many PENDING messages for each webhook. The latency is that of one exchange every 20 ms, sent to all of them.",
+			"The tenth accepts each message and never answers. Its timeout is the default, 10 s, and its circuit breaker has the default settings.",
 		},
 	}}, err
 }

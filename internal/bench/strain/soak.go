@@ -37,7 +37,7 @@ func soak(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B11", Title: fmt.Sprintf("Soak: %v with a long transaction held open in Postgres", time.Duration(s.rounds)*s.every),
 		Unit:  fmt.Sprintf("a round of %s exchanges, alerted and received", report.Number(float64(s.size))),
-		Notes: []string{fmt.Sprintf("A round begins every %v; its rate is that from the tick that finds the exchanges, which were written before, to the last message. The start and the end are a quarter of all rounds each, without the first, for memory as for rates: at the end of a single round the replica may just have collected its garbage, or be about to.", s.every)},
+		Notes: []string{fmt.Sprintf("A round begins every %v. Its rate is measured from the tick that finds the exchanges, which were written before, to the last message. Start and end are the first and the last quarter of the rounds, without the first round, for memory and for rates. One round is not enough for memory, because the replica may collect garbage shortly before or after its end.", s.every)},
 	}
 	rounds, err := b.soak(ctx, s)
 	if err != nil {

@@ -113,7 +113,7 @@ func CheckFloors(sides []Side, runs Runs) error {
 			continue
 		}
 		if s := Summarise(runs.Of(side.Name, (*Measure).Rate)); s.Spread() > MostSpread {
-			return fmt.Errorf("the floor %s varied by %.0f %% (%.0f/s to %.0f/s), more than %.0f %%: %w",
+			return fmt.Errorf("the floor %s varied by %.0f%% (%.0f/s to %.0f/s), more than %.0f%%: %w",
 				side.Name, 100*s.Spread(), s.Low, s.High, 100*MostSpread, ErrNotQuiet)
 		}
 	}
