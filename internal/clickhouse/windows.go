@@ -211,7 +211,7 @@ LIMIT {limit:UInt64} BY tocsin_window`, percentile, m.ended(), codeWindow, r.gro
 
 // chosen returns the clause that keeps the groups which some windows want, and the term of the order
 // by which groups with an open alert come first. Both are empty if they have no effect. A group is
-// recognized by its checksum: another group with the same one is returned as well.
+// recognised by its checksum: another group with the same one is returned as well.
 func chosen(windows []counting.Query) (having, first string) {
 	var bounds, opens []string
 	bounded := false

@@ -78,7 +78,7 @@ func classified(err error) error {
 	if !ok || len(said.Code) < 2 {
 		return err
 	}
-	if said.Code == "57014" { // canceled by a statement_timeout of the role or the database
+	if said.Code == "57014" { // cancelled by a statement_timeout of the role or the database
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	switch said.Code[:2] {

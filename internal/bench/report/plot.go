@@ -30,7 +30,7 @@ const plotStyle = `<style>
 </style>
 `
 
-// bar of a plot: a value with what is to be written at its end. Its class names its color.
+// bar of a plot: a value with what is to be written at its end. Its class names its colour.
 type bar struct {
 	name, label      string
 	value, low, high float64

@@ -122,11 +122,11 @@ func TestPlots(t *testing.T) {
 	if strings.Contains(string(text), "kept") {
 		t.Error("the plot holds a refused figure")
 	}
-	// A color outside the style would be the same in both themes.
+	// A colour outside the style would be the same in both themes.
 	_, drawing, _ := strings.Cut(string(text), "</style>")
 	for _, never := range []string{"style=", "fill=", "stroke=", "#"} {
 		if strings.Contains(drawing, never) {
-			t.Errorf("the plot sets a color outside its style: %s", never)
+			t.Errorf("the plot sets a colour outside its style: %s", never)
 		}
 	}
 }
