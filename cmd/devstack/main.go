@@ -26,8 +26,8 @@ directory, or where TOCSIN_DEVSTACK_ENGINES says. Nothing needs root. Everything
 type commands struct {
 	Up         upCommand         `cmd:"" help:"Run Tocsin with databases, demo traffic, a look-alike of Slack and a mailbox, and print the page's address."`
 	ClickHouse clickHouseCommand `cmd:"" name:"clickhouse" hidden:"" help:"Serve one ClickHouse data directory."`
-	Run        runCommand        `cmd:"" help:"Run a command beside throw-away databases and a look-alike of Slack, and exit with its exit code."`
-	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare what came out with what had to."`
+	Run        runCommand        `cmd:"" help:"Run a command with temporary databases and a look-alike of Slack, and exit with its exit code."`
+	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare the result with the expected one."`
 }
 
 // exitError carries the exit code of a command, and its message, if any.

@@ -11,14 +11,14 @@ import (
 )
 
 type runCommand struct {
-	Durable         bool     `help:"Have Postgres write to the disk as in production (fsync, synchronous commit); without it, the data being thrown away, it does not."`
-	PostgresSetting []string `placeholder:"NAME=VALUE" sep:"none" help:"Add a setting to Postgres's, such as log_statement=all. May be repeated."`
-	Command         []string `arg:"" passthrough:"" name:"command" help:"The command and its arguments, perhaps after --."`
+	Durable         bool     `help:"Make Postgres write to the disk as in production (fsync, synchronous commit). By default it does not, because the data is deleted at the end."`
+	PostgresSetting []string `placeholder:"NAME=VALUE" sep:"none" help:"Setting of Postgres, such as log_statement=all. May be repeated."`
+	Command         []string `arg:"" passthrough:"" name:"command" help:"The command and its arguments. Put -- before them if an argument begins with a dash."`
 }
 
 // Help is shown by devstack run --help.
 func (runCommand) Help() string {
-	return `The command finds the databases in its environment, and the look-alike of Slack, whose page shows the messages:
+	return `Starts Postgres, ClickHouse and a look-alike of Slack, whose page shows the messages, and runs the command. Environment variables name them:
 
   TOCSIN_TEST_POSTGRES_URL       a superuser of an empty cluster, who may create databases
   TOCSIN_TEST_CLICKHOUSE_URL     ClickHouse's HTTP interface
@@ -26,9 +26,11 @@ func (runCommand) Help() string {
   TOCSIN_DEVSTACK_POSTGRES_BIN   the directory of initdb, pg_ctl and postgres
   TOCSIN_DEVSTACK_SLACK_URL      an incoming webhook of the look-alike of Slack
 
-SIGINT, SIGTERM and SIGHUP go to the command; a second one kills it. The databases stop, and their data is removed, when
-the command has ended. These are in memory (/dev/shm) where 4 GB are free, unless TMPDIR names a directory or --durable is given. The exit code is the command's, 128 and the signal's number when a signal ended it, 127 when
-there is no such command, and 125 when devstack itself fails.
+SIGINT, SIGTERM and SIGHUP are passed to the command; a second signal kills it. When the command has ended, the databases stop and
+their data is deleted. The data is in memory (/dev/shm) if 4 GB are free there, unless TMPDIR names a directory or --durable is given.
+
+The exit code is that of the command. It is 128 plus the number of the signal if a signal ended the command, 127 if there is no such
+command, and 125 if devstack itself fails.
 
 Example: devstack run -- go test ./...`
 }

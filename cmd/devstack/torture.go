@@ -21,16 +21,16 @@ import (
 
 // tortureCommand runs the torture, form after form and seed after seed.
 type tortureCommand struct {
-	Form      string        `default:"plain" help:"What Tocsin runs on: a form, or all of them."`
-	Seed      uint64        `default:"1" help:"The first seed."`
-	Seeds     uint64        `default:"1" help:"How many seeds, one after the other."`
-	Exchanges int           `help:"How many exchanges a seed makes; 100,000 by default, 20,000 of the form receivers."`
-	Length    time.Duration `default:"1m" help:"How long exchanges keep coming."`
-	Replicas  int           `default:"3" help:"How many processes of Tocsin there are, at most three."`
-	Timeout   time.Duration `aliases:"patience" help:"How long the end may take to come to rest; five minutes and the length by default."`
+	Form      string        `default:"plain" help:"Form of the torture; all runs every form."`
+	Seed      uint64        `default:"1" help:"First seed."`
+	Seeds     uint64        `default:"1" help:"Number of seeds, one after the other."`
+	Exchanges int           `help:"Number of exchanges of a seed. The default is 100,000, and 20,000 for the form receivers."`
+	Length    time.Duration `default:"1m" help:"Time during which exchanges arrive."`
+	Replicas  int           `default:"3" help:"Number of processes of Tocsin, at most three."`
+	Timeout   time.Duration `help:"Maximum time after the last exchange until no work is left. The default is five minutes plus the length."`
 	Calm      bool          `help:"Break nothing."`
-	Verbose   bool          `short:"v" help:"Say what happens, while it does."`
-	Keep      bool          `help:"Keep the databases and the logs. Those of a seed that failed are kept always."`
+	Verbose   bool          `short:"v" help:"Print what happens."`
+	Keep      bool          `help:"Keep the databases and the logs. Those of a failed seed are always kept."`
 }
 
 // Help is shown by devstack torture --help.
@@ -41,15 +41,15 @@ func (tortureCommand) Help() string {
 	}
 	return `Replicas of Tocsin, built from the checkout around the working directory, evaluate rules and deliver messages
 while processes are killed and stopped, databases restarted, connections cut, and one clock jumps. A checker that shares no
-code with Tocsin then compares alerts, notifications and messages with what had to be. A seed makes the same exchanges, edits
-and faults again.
+code with Tocsin then compares alerts, notifications and messages with the expected ones. A seed always gives the same exchanges,
+edits and faults.
 
 The forms are:
 ` + forms.String() + `
 
-A form that cannot run here says so: it fails, or, among all forms, is left out.
+A form that cannot run on this machine fails with the reason. With --form all, it is skipped.
 
-It runs beside the engines of devstack run:
+It needs the engines of devstack run:
 
   bin/devstack run -- bin/devstack torture --seeds 20
   bin/devstack run -- bin/devstack torture --form async-standby --seeds 5 --exchanges 30000`

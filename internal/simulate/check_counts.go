@@ -230,9 +230,9 @@ func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
 
 func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.Definition) {
 	if ended := known.cleared && !w.truth.inFailover; ended && !known.endNoted && d.NotifyOnResolve {
-		w.oweEnd(a.ID)
+		w.expectEnd(a.ID)
 	} else if ended && !known.endNoted {
-		w.owe(a.ID, notify.ReasonResolved)
+		w.expectEvent(a.ID, notify.ReasonResolved)
 	}
 	known.endNoted = known.cleared
 	got := map[place]int{}
@@ -262,7 +262,7 @@ type place struct {
 	reason  notify.Reason
 }
 
-// expect notes which messages the steps of an alert owe to the webhooks that its rule or its route names now. What a failover
+// expect notes which messages the steps of an alert require for the webhooks that its rule or its route names now. What a failover
 // left is what it left.
 func (a *alertTruth) expect(webhooks []uuid.UUID, got map[place]int, inFailover bool) {
 	if a.notified == nil {

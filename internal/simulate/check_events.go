@@ -39,23 +39,24 @@ func eventOf(to alerts.State) notify.Reason {
 	return notify.ReasonResolved
 }
 
-// owe notes that each webhook that chose an event, and has heard of the alert, must be notified of it.
-func (w *world) owe(alert uuid.UUID, event notify.Reason) {
-	for webhook := range w.heardBefore(alert) {
+// expectEvent notes that each webhook that chose an event, and was notified of the alert, must be notified of the event.
+func (w *world) expectEvent(alert uuid.UUID, event notify.Reason) {
+	for webhook := range w.notifiedBefore(alert) {
 		if is, _ := w.chooses(webhook, event); is {
-			w.oweTo(alert, webhook, event)
+			w.expectFor(alert, webhook, event)
 		}
 	}
 }
 
-// oweEnd notes that each webhook that has heard of an alert must be notified of its end, however late.
-func (w *world) oweEnd(alert uuid.UUID) {
-	for webhook := range w.heardBefore(alert) {
-		w.truth.lasting[notify.ID(alert, webhook, notify.ReasonResolved, w.oweTo(alert, webhook, notify.ReasonResolved))] = true
+// expectEnd notes that each webhook that was notified of an alert must be notified of its end, however late.
+func (w *world) expectEnd(alert uuid.UUID) {
+	for webhook := range w.notifiedBefore(alert) {
+		w.truth.lasting[notify.ID(alert, webhook, notify.ReasonResolved, w.expectFor(alert, webhook, notify.ReasonResolved))] = true
 	}
 }
 
-func (w *world) oweTo(alert, webhook uuid.UUID, event notify.Reason) (generation int) {
+// expectFor notes that a webhook must be notified of an event of an alert, and returns the generation of that message.
+func (w *world) expectFor(alert, webhook uuid.UUID, event notify.Reason) (generation int) {
 	known := w.truth.alerts[alert]
 	if known == nil {
 		return 0
@@ -68,9 +69,9 @@ func (w *world) oweTo(alert, webhook uuid.UUID, event notify.Reason) (generation
 	return known.events[at] - 1
 }
 
-// heardBefore returns the webhooks that have heard of an alert, or will hear, by what was written before the present step: by
+// notifiedBefore returns the webhooks that were notified of an alert, or will be, by what was written before the present step: by
 // a message that was not given up before it was attempted. A silence may have suppressed it.
-func (w *world) heardBefore(alert uuid.UUID) map[uuid.UUID]bool {
+func (w *world) notifiedBefore(alert uuid.UUID) map[uuid.UUID]bool {
 	webhooks := map[uuid.UUID]bool{}
 	for _, n := range w.db.NotificationsOf(alert) {
 		known := w.truth.messages[n.ID]

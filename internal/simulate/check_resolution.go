@@ -19,7 +19,7 @@ func (w *world) checkResolved(a *model.Alert, known *alertTruth) {
 	known.state = string(alerts.Resolved)
 	w.checkReason(a, def)
 	if def.NotifyOnResolve {
-		w.oweEnd(a.ID)
+		w.expectEnd(a.ID)
 	}
 }
 

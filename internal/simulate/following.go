@@ -141,7 +141,7 @@ func (w *world) actOn(to alerts.State, ids ...uuid.UUID) {
 	}
 	for _, id := range changed {
 		w.truth.alerts[id].state = string(to)
-		w.owe(id, eventOf(to))
+		w.expectEvent(id, eventOf(to))
 		w.note("a person makes alert %s %s, as %s", short(id), to, short(d.id))
 	}
 	w.truth.acts = append(w.truth.acts, d)
@@ -166,7 +166,7 @@ func (w *world) undo(last int) {
 		}
 		known.state = d.before[id]
 		known.resumedSince = done.At
-		w.owe(id, notify.ReasonReopened)
+		w.expectEvent(id, notify.ReasonReopened)
 		w.note("a person takes %s back: alert %s is %s again", short(d.id), short(id), known.state)
 	}
 }

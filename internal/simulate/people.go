@@ -295,7 +295,7 @@ func (w *world) handleAlerts() {
 			to, handle = alerts.Acknowledged, w.db.Acknowledge
 		}
 		if handle(id) == nil {
-			w.owe(id, eventOf(to))
+			w.expectEvent(id, eventOf(to))
 			if known := w.truth.alerts[id]; known != nil {
 				known.state = string(to)
 			}

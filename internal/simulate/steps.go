@@ -292,7 +292,7 @@ func (w *world) aged() {
 	if w.rand.IntN(2) == 0 {
 		for _, id := range w.db.AlertIDs() {
 			if w.rand.IntN(3) > 0 && w.db.Resolve(id) == nil {
-				w.owe(id, notify.ReasonResolved)
+				w.expectEvent(id, notify.ReasonResolved)
 				w.truth.alerts[id].state = string(alerts.Resolved)
 			}
 		}

@@ -85,7 +85,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
       <div className={columns.columns}>
         <div className={styles.scroll}>
           <div className={styles.policy}>
-            <Standing policy={policy} />
+            <PolicyStatus policy={policy} />
             {may && dirty && editing === undefined && (
               <Saving base={base} draft={draft} onTake={take} onReset={() => take(base)} />
             )}
@@ -199,7 +199,7 @@ function useNextFocus() {
   return { page, next: (...then: string[]) => setPlaces(then) };
 }
 
-function Standing({ policy }: { policy: RoutingPolicy }) {
+function PolicyStatus({ policy }: { policy: RoutingPolicy }) {
   return (
     <div tabIndex={-1} data-next="policy">
       <p>

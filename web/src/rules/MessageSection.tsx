@@ -112,7 +112,9 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   return (
     <Checkbox.Group
       label="Webhooks"
-      description={counts ? "Where messages go, as set under Trigger." : "Where messages go, one for each exchange."}
+      description={
+        counts ? "These webhooks get messages as set under Trigger." : "These webhooks get a message for each exchange."
+      }
       {...bound(editor, "webhookIds")}
     >
       <div className={styles.list}>

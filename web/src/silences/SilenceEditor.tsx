@@ -162,7 +162,7 @@ function Editor({ initial, silence, who }: EditorProps) {
                   : "The silence has not been created."}
               </p>
             </LeaveGuard>
-            {silence && <Standing silence={silence} over={over} />}
+            {silence && <SilenceStatus silence={silence} over={over} />}
             <fieldset disabled={!may} className={formStyles.sections}>
               <SilenceFields form={form} begun={silence?.state === "ACTIVE"} />
             </fieldset>
@@ -224,7 +224,7 @@ function Conflicts({ base, theirs, mine, onTake, onClose }: ConflictsProps) {
   );
 }
 
-function Standing({ silence, over }: { silence: Silence; over: boolean }) {
+function SilenceStatus({ silence, over }: { silence: Silence; over: boolean }) {
   return (
     <div>
       <State silence={silence} />
