@@ -13,7 +13,7 @@ import (
 type runCommand struct {
 	Durable         bool     `help:"Make Postgres write to the disk as in production (fsync, synchronous commit). By default it does not, because the data is deleted at the end."`
 	PostgresSetting []string `placeholder:"NAME=VALUE" sep:"none" help:"Setting of Postgres, such as log_statement=all. May be repeated."`
-	Command         []string `arg:"" passthrough:"" name:"command" help:"The command and its arguments. Put -- before them if an argument begins with a dash."`
+	Command         []string `arg:"" passthrough:"" name:"command" help:"The command and its arguments, optionally after --."`
 }
 
 // Help is shown by devstack run --help.

@@ -46,12 +46,12 @@ func Forms() []Form {
 func (f Form) About() string {
 	return map[Form]string{
 		Plain:               "one Postgres, one ClickHouse",
-		AsynchronousStandby: "Postgres fails over to a standby that did not hear of the last seconds' commits",
-		SynchronousStandby:  "Postgres fails over to a standby that heard of every confirmed commit",
+		AsynchronousStandby: "Postgres fails over to a standby that lacks the commits of the last seconds",
+		SynchronousStandby:  "Postgres fails over to a standby that has every confirmed commit",
 		LaggingReplica:      "two ClickHouse servers, asked in turn, one of which gets every row 1 to 4 s later",
 		Pooler:              "PgBouncer in transaction mode before Postgres (needs pgbouncer)",
 		FullDisk:            "Postgres on a small disk that fills up (needs Linux and root)",
-		Receivers:           "PagerDuty, Jira Service Management, Slack, e-mail and Jira notified beside generic webhooks",
+		Receivers:           "PagerDuty, Jira Service Management, Slack, e-mail and Jira notified in addition to generic webhooks",
 	}[f]
 }
 
