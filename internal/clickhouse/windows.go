@@ -383,13 +383,23 @@ func (s *Source) CountWindows(ctx context.Context, windows []counting.Query) (co
 	return answer, nil
 }
 
+// middleOf returns where some windows may be split, which another server may answer from there on; 0 if
+// they must not be.
+func middleOf(windows []counting.Query) int {
+	middle := len(windows) / 2
+	if middle > 0 && windows[middle].Whole {
+		middle = (middle + 1) % len(windows)
+	}
+	return middle
+}
+
 // countWindows counts windows of one mode.
 func (s *Source) countWindows(ctx context.Context, windows []counting.Query) (answer counting.Counted, err error) {
 	q, err := windowsQuery(&s.mapping, windows)
 	if err != nil {
 		return answer, err
 	}
-	if middle := len(windows) / 2; middle > 0 && q.size() > maxStatement {
+	if middle := middleOf(windows); middle > 0 && q.size() > maxStatement {
 		left, err := s.countWindows(ctx, windows[:middle])
 		if err != nil {
 			return answer, err

@@ -47,3 +47,6 @@ func WindowStatements(m Mapping, tallies []counting.TallyQuery, windows []counti
 	}
 	return strings.Join(texts, "\n"), nil
 }
+
+// MiddleOf returns where windows may be split into two statements; 0 if they must not be.
+func MiddleOf(windows []counting.Query) int { return middleOf(windows) }

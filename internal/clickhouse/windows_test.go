@@ -703,3 +703,24 @@ func TestWindowStatementsGolden(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsComparedIsCountedInOneStatement: two servers may answer two statements, and one of them may lag.
+func TestWhatIsComparedIsCountedInOneStatement(t *testing.T) {
+	groups, whole, alone := counting.Query{}, counting.Query{Whole: true}, counting.Query{}
+	for _, c := range []struct {
+		windows []counting.Query
+		want    int
+	}{
+		{[]counting.Query{alone}, 0},
+		{[]counting.Query{alone, alone}, 1},
+		{[]counting.Query{groups, whole}, 0},
+		{[]counting.Query{alone, groups, whole}, 1},
+		{[]counting.Query{groups, whole, alone}, 2},
+		{[]counting.Query{groups, whole, groups, whole}, 2},
+		{[]counting.Query{groups, whole, groups, whole, groups, whole}, 4},
+	} {
+		if got := clickhouse.MiddleOf(c.windows); got != c.want {
+			t.Errorf("%d windows are split at %d, want %d", len(c.windows), got, c.want)
+		}
+	}
+}

@@ -58,6 +58,9 @@ type Query struct {
 	Open  []string
 	// Limit is how many groups to return at most.
 	Limit int
+	// Whole says that the groups of the query before are compared with what this one counts: one server
+	// must answer both.
+	Whole bool
 }
 
 // Statuses returns the statuses of the exchanges that are observed or compared with.

@@ -130,7 +130,7 @@ func (w *Window) queries() []Query {
 		return []Query{w.query()}
 	}
 	whole := w.query()
-	whole.Grouping, whole.Bound, whole.Open = rules.Grouping{}, nil, nil
+	whole.Grouping, whole.Bound, whole.Open, whole.Whole = rules.Grouping{}, nil, nil, true
 	return []Query{w.query(), whole}
 }
 
