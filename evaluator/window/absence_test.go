@@ -990,7 +990,11 @@ func TestWatchThatFails(t *testing.T) {
 	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
 	w := newWorld(t, absent, windowtest.Compiled(counts.Rule))
 	w.unwatched = true
-	outcome := w.pass(0)
+	outcome := w.pass(-10)
+	if outcome.SourceErr != nil || !slices.Equal(outcome.Evaluated, []uuid.UUID{counts.ID}) || len(outcome.Failed) > 0 {
+		t.Errorf("at first %+v", outcome)
+	}
+	outcome = w.pass(0)
 	if outcome.SourceErr != nil || !slices.Equal(outcome.Evaluated, []uuid.UUID{counts.ID}) || outcome.Failed[absent.ID] == nil || len(outcome.Failed) != 1 {
 		t.Errorf("%+v", outcome)
 	}

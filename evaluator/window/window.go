@@ -113,12 +113,14 @@ type Evaluator struct {
 	mu      sync.Mutex
 	// learned holds the groups that rules learned.
 	learned map[uuid.UUID]members
+	// unwatched holds the partitions over which the last watch failed.
+	unwatched map[int]bool
 }
 
 // New returns an evaluator.
 func New(o Options) *Evaluator {
 	counter := counting.New(counting.Options{Source: o.Source, Logger: o.Logger, TallyLeast: o.TallyLeast})
-	return &Evaluator{Options: o, counter: counter, watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}}
+	return &Evaluator{Options: o, counter: counter, watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}, unwatched: map[int]bool{}}
 }
 
 // item is a rule that is being evaluated.
@@ -153,9 +155,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, request Request) Outcome {
 	}}
 	p.counts = e.counter.Pass(&request.Request, p.conclude)
 	p.forget()
-	unwatched := p.watchFor(ctx)
+	fails, unwatched := p.watchFor(ctx)
 	if p.counts.SourceErr == nil {
-		p.counts.Count(ctx, p.windows(unwatched))
+		p.counts.Count(ctx, p.windows(fails, unwatched))
 		p.unlearned()
 	}
 	maps.Copy(p.out.Failed, p.counts.Failed)
@@ -164,19 +166,23 @@ func (e *Evaluator) Evaluate(ctx context.Context, request Request) Outcome {
 }
 
 // watchFor watches the source if there are rules on absence. If the source answers other queries
-// but not this one, only those rules fail.
-func (p *pass) watchFor(ctx context.Context) error {
+// but not this one, those rules are left out, and fail if that happens twice in a row.
+func (p *pass) watchFor(ctx context.Context) (fails bool, unwatched error) {
 	if !p.request.Watches {
-		return nil
+		return false, nil
 	}
 	watching, cancel := context.WithTimeout(ctx, watchMost)
 	defer cancel()
 	seen, err := p.watcher.Watch(watching, p.request.watched())
 	if err != nil && !p.counts.Answers(ctx, err) {
-		return nil
+		return false, nil
 	}
 	p.seen, p.out.Watch = seen, seen.Watch
-	return err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fails = err != nil && p.unwatched[p.request.Partition]
+	p.unwatched[p.request.Partition] = err != nil
+	return fails, err
 }
 
 // watched asks for the watch over what the request is about.
@@ -185,8 +191,8 @@ func (r *Request) watched() *watch.Request {
 }
 
 // windows returns the windows to count: those of rules that can be evaluated, and those from which
-// groups are learned. If the source could not be watched, rules on absence fail.
-func (p *pass) windows(unwatched error) (list []*counting.Window) {
+// groups are learned. If the source could not be watched, rules on absence are left out, or fail.
+func (p *pass) windows(fails bool, unwatched error) (list []*counting.Window) {
 	open := map[uuid.UUID][]alerts.OpenAlert{}
 	for _, alert := range p.request.Open {
 		open[alert.RuleID] = append(open[alert.RuleID], alert)
@@ -202,8 +208,9 @@ func (p *pass) windows(unwatched error) (list []*counting.Window) {
 		switch {
 		case !absent:
 			list = append(list, &it.Window)
-		case unwatched != nil:
+		case fails:
 			p.out.Failed[rule.ID] = unwatched
+		case unwatched != nil:
 		default:
 			it.Limit = countedMost + 1
 			known, learns := p.expect(it)
