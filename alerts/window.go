@@ -48,6 +48,8 @@ type Open struct {
 	// person wants this whatever the value does; zero if there is none.
 	Held      bool
 	HeldUntil time.Time
+	// Snoozed says that a person has snoozed the alert: no reminder of it is due.
+	Snoozed bool
 }
 
 // OpenAlert is the alert of a window rule and group that is open, or that holds the group.
@@ -211,7 +213,7 @@ func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 		switch {
 		case !reached && (!older || !v.Partial):
 			return Clear
-		case reached && open.State == Firing && w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
+		case reached && open.State == Firing && !open.Snoozed && w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
 			return Remind
 		}
 	case Resolved:

@@ -30,6 +30,8 @@ func TestNext(t *testing.T) {
 	partial := func(observed int64) alerts.Value {
 		return alerts.Value{Observed: observed, Partial: true, ArmedAt: now.Add(-time.Minute)}
 	}
+	snoozed := at(alerts.Firing, 9*time.Hour, time.Hour)
+	snoozed.Snoozed = true
 	for name, c := range map[string]struct {
 		window alerts.Window
 		open   *alerts.Open
@@ -48,6 +50,8 @@ func TestNext(t *testing.T) {
 		"firing, reminder not due":   {reminding, at(alerts.Firing, 9*time.Hour, 59*time.Minute), whole(5), alerts.Stay},
 		"firing, reminder due":       {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), whole(5), alerts.Remind},
 		"firing, below beats remind": {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), whole(0), alerts.Clear},
+		"firing, snoozed":            {reminding, snoozed, whole(5), alerts.Stay},
+		"snoozed, below":             {reminding, snoozed, whole(0), alerts.Clear},
 		"acknowledged, no reminder":  {reminding, at(alerts.Acknowledged, 9*time.Hour, 9*time.Hour), whole(5), alerts.Stay},
 		"acknowledged, below":        {plain, at(alerts.Acknowledged, 0, 0), whole(0), alerts.Clear},
 		"resolved is not open":       {plain, at(alerts.Resolved, 0, 0), whole(9), alerts.Stay},

@@ -24,7 +24,7 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]ale
 	}
 	open := make([]alerts.OpenAlert, len(rows))
 	for i, row := range rows {
-		o := alerts.Open{State: alerts.State(row.State), Since: row.FiredAt, Reminders: int(row.Reminders), Held: row.Held}
+		o := alerts.Open{State: alerts.State(row.State), Since: row.FiredAt, Reminders: int(row.Reminders), Held: row.Held, Snoozed: row.Snoozed}
 		if row.Held && row.ResolvedAt != nil {
 			o.Since = *row.ResolvedAt
 		}

@@ -99,6 +99,15 @@ func windowSteps(l *law) {
 	if !there || o.ID != first || o.State != alerts.Firing || o.Reminders != 2 || o.NewestEndedNS-o.NewestStartNS != 7 || o.LeastNS != 900e6 || o.NotifiedAt.Before(o.Since) {
 		l.Errorf("open: %+v", o)
 	}
+	l.must(l.Snooze(first, time.Hour))
+	if o, there = l.openOrHeld(&r, "orders"); !there || !o.Snoozed {
+		l.Errorf("snoozed: %+v", o)
+	}
+	expect("a reminder while it is snoozed", alerts.Remind, first, notify.ReasonReminder, false)
+	l.must(l.CancelSnooze(first))
+	if o, there = l.openOrHeld(&r, "orders"); !there || o.Snoozed {
+		l.Errorf("snoozed no longer: %+v", o)
+	}
 	expect("dropped although it fires", alerts.Drop, first, "", false)
 	expect("resolved by the count", alerts.Clear, first, "", true)
 	expect("resolved again", alerts.Clear, first, "", false)

@@ -172,7 +172,8 @@ func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error
 const alertOpen = `-- name: AlertOpen :many
 select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns,
-       coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms
+       coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms,
+       exists (select from alert_snooze z where z.alert_id = alert.alert_id)::boolean as snoozed
 from alert
 where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
 `
@@ -192,6 +193,7 @@ type AlertOpenRow struct {
 	StartTimeNs int64
 	EndedNs     int64
 	DurationMs  int64
+	Snoozed     bool
 }
 
 // Returns the open and the held alerts of window rules. Its condition is that of the index
@@ -220,6 +222,7 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.StartTimeNs,
 			&i.EndedNs,
 			&i.DurationMs,
+			&i.Snoozed,
 		); err != nil {
 			return nil, err
 		}

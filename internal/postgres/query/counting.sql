@@ -3,7 +3,8 @@
 -- alert_open_once.
 select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns,
-       coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms
+       coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms,
+       exists (select from alert_snooze z where z.alert_id = alert.alert_id)::boolean as snoozed
 from alert
 where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held);
 

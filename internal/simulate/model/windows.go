@@ -72,7 +72,7 @@ func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]alerts
 	var open []alerts.OpenAlert
 	for _, rule := range ruleIDs {
 		for _, a := range db.OpenOrHeld(rule) {
-			o := alerts.Open{State: a.State, Since: a.FiredAt, NotifiedAt: a.NotifiedAt, Reminders: a.Reminders, Held: a.Held}
+			o := alerts.Open{State: a.State, Since: a.FiredAt, NotifiedAt: a.NotifiedAt, Reminders: a.Reminders, Held: a.Held, Snoozed: db.snoozes.has(a.ID)}
 			if a.Held {
 				o.Since = a.ResolvedAt
 			}
