@@ -26,9 +26,9 @@ import (
 // person who acknowledges, resolves or snoozes the alert locks it too, so either the step or the
 // person comes first.
 //
-// A step that is due while somebody looks after the alert, or while it is snoozed, is void, and the
-// next step waits for its own time. The row stores which steps were void and when. If the
-// acknowledgement was an error and is undone, the first step that it made void is taken after all.
+// A step that is due while somebody looks after the alert, or while it is snoozed, is skipped, and the
+// next step waits for its own time. The row stores which steps were skipped and when. If the
+// acknowledgement was an error and is undone, the first step that was skipped because of it is taken after all.
 // All instants are compared with Postgres's clock only.
 //
 // The id of a step's message follows from the alert, the webhook and the step's minutes, because the
@@ -73,7 +73,7 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
-// resumeEscalations makes alerts that fire again take the first step that was void since an
+// resumeEscalations makes alerts that fire again take the first step that was skipped since an
 // instant, after what was done at that instant is undone.
 func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, since time.Time) error {
 	if len(ids) == 0 {
@@ -213,7 +213,7 @@ func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationS
 	var ended, wait []uuid.UUID
 	for i := range rows {
 		row := &rows[i]
-		nobody := alerts.State(row.State).Escalates() && !row.Void
+		nobody := alerts.State(row.State).Escalates() && !row.Skipped
 		if nobody && row.Waits {
 			wait = append(wait, row.AlertID)
 			continue
@@ -222,21 +222,21 @@ func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationS
 		if json.Unmarshal(row.Routing, &r) != nil {
 			r = alerts.Routing{}
 		}
-		next, void := 0, false
+		next, skipped := 0, false
 		for _, step := range r.Escalation() {
 			switch {
 			case step.AfterMinutes == int(row.AfterMinutes) && nobody:
 				take = append(take, escalated{row.AlertID, row.TenantID, step})
 			case step.AfterMinutes == int(row.AfterMinutes):
-				void = true
+				skipped = true
 			case step.AfterMinutes > int(row.AfterMinutes) && next == 0:
 				next = step.AfterMinutes
 			}
 		}
-		if next == 0 && !void {
+		if next == 0 && !skipped {
 			ended = append(ended, row.AlertID)
 		} else {
-			move.AlertIds, move.AfterMinutes, move.Voids = append(move.AlertIds, row.AlertID), append(move.AfterMinutes, int32(next)), append(move.Voids, void)
+			move.AlertIds, move.AfterMinutes, move.Skipped = append(move.AlertIds, row.AlertID), append(move.AfterMinutes, int32(next)), append(move.Skipped, skipped)
 		}
 	}
 	if len(wait) > 0 {

@@ -158,7 +158,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	}
 }
 
-func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
+func TestAStepIsSkippedWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 	t.Parallel()
 	type sum struct{ pager, boss, suppressed int }
 	one, both := sum{pager: 1}, sum{pager: 1, boss: 1}
@@ -216,7 +216,7 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 	}
 }
 
-// TestWhatIsUndoneEndsNoStep handles an alert by mistake, which makes the last step void. The step
+// TestWhatIsUndoneEndsNoStep handles an alert by mistake, because of which the last step is skipped. The step
 // is taken at once when that is undone; what was sent before is not sent again.
 func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	t.Parallel()
@@ -290,11 +290,11 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 }
 
 // TestAStepThatWasLateIsResumed has no replica that looks when the first step is due, and a user
-// who acknowledges the alert by mistake afterwards: the step was due before that, and is void by it
+// who acknowledges the alert by mistake afterwards: the step was due before that, and is skipped because of it
 // all the same.
 func TestAStepThatWasLateIsResumed(t *testing.T) {
 	t.Parallel()
-	for name, look := range map[string]bool{"found void": true, "undone before anybody looks": false} {
+	for name, look := range map[string]bool{"found skipped": true, "undone before anybody looks": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEscalating(t)
@@ -317,9 +317,9 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 	}
 }
 
-// TestAStepVoidSinceASweepBeganIsResumed acknowledges an alert by mistake while a replica that looks for due steps waits for
-// it: the step is void by the acknowledgement although the replica's transaction began before, and its undo resumes it.
-func TestAStepVoidSinceASweepBeganIsResumed(t *testing.T) {
+// TestAStepSkippedSinceASweepBeganIsResumed acknowledges an alert by mistake while a replica that looks for due steps waits for
+// it: the step is skipped because of the acknowledgement although the replica's transaction began before, and its undo resumes it.
+func TestAStepSkippedSinceASweepBeganIsResumed(t *testing.T) {
 	t.Parallel()
 	ctx, e := t.Context(), newEscalating(t)
 	e.exec(t, `update alert set fired_at = now() - interval '8 minutes'`)
@@ -356,9 +356,9 @@ func TestAStepVoidSinceASweepBeganIsResumed(t *testing.T) {
 	e.want("when it is undone", 0, 1, 0, 0)
 }
 
-// TestAnUndoResumesWhatItMadeVoid has one step void by a snooze that ends by itself, and the next
+// TestAnUndoResumesWhatWasSkipped has one step skipped because of a snooze that ends by itself, and the next
 // one by an acknowledgement: undoing that resumes only the second step.
-func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {
+func TestAnUndoResumesWhatWasSkipped(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
 	e.snoozed()
@@ -463,7 +463,7 @@ func TestStepThatNotifiesNobodyIsReported(t *testing.T) {
 	e.exec(t, `update team_list set teams = '{"teams": []}'`)
 	want(16, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 15})
 
-	// A void step does not count as one that notifies nobody.
+	// A skipped step does not count as one that notifies nobody.
 	e = newEscalating(t)
 	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
 	e.act(alerts.Acknowledge)

@@ -17,9 +17,9 @@ type stepTruth struct {
 	minutes  int
 	webhooks []uuid.UUID
 	is       stepState
-	// voidAt is when it was found to be void; resumed says that this was undone.
-	voidAt  time.Time
-	resumed bool
+	// skippedAt is when it was skipped; resumed says that this was undone.
+	skippedAt time.Time
+	resumed   bool
 }
 
 type stepState int
@@ -29,8 +29,8 @@ const (
 	stepAhead stepState = iota
 	// stepTaken has notified its webhooks.
 	stepTaken
-	// stepVoid was passed over while somebody looked after the alert, or it was snoozed.
-	stepVoid
+	// stepSkipped was passed over while somebody looked after the alert, or it was snoozed.
+	stepSkipped
 	// stepOver is one of these; after a failover, nobody can tell which.
 	stepOver
 )
@@ -90,7 +90,7 @@ func (w *world) looksAfter(a *model.Alert, known *alertTruth) bool {
 }
 
 // checkEscalation holds that each step of an alert notifies its webhooks once, when it is due and nobody
-// looks after the alert, or is void.
+// looks after the alert, or is skipped.
 func (w *world) checkEscalation(a *model.Alert, known *alertTruth) {
 	row, there := w.db.Escalation(a.ID)
 	if known.routed == nil || w.truth.inFailover {
@@ -123,11 +123,11 @@ func (w *world) checkEscalation(a *model.Alert, known *alertTruth) {
 			w.violate("P2", "the step of alert %s after %d min notifies nobody, and nobody looks after the alert", short(a.ID), was)
 		}
 		if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) {
-			w.violate("P2", "the step of alert %s after %d min is void before its time", short(a.ID), was)
+			w.violate("P2", "the step of alert %s after %d min is skipped before its time", short(a.ID), was)
 		}
-		step.is, step.voidAt = stepVoid, w.pgNow()
+		step.is, step.skippedAt = stepSkipped, w.pgNow()
 		known.next = row.Next()
-		w.stats.Void++
+		w.stats.Skipped++
 	}
 	w.checkResumed(a, known, row.Next())
 	if first := known.firstAhead(); first != row.Next() && w.violation == nil {
@@ -198,7 +198,7 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	if got := webhooksOf(fresh); !slices.Equal(got, step.webhooks) {
 		w.violate("P2", "the step of alert %s after %d min notifies the webhooks %v, want %v", short(a.ID), step.minutes, got, step.webhooks)
 	}
-	// A step that was void was due then, and Postgres's clock may have been put back since.
+	// A step that was skipped was due then, and Postgres's clock may have been put back since.
 	if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) && !step.resumed {
 		w.violate("P2", "the step of alert %s after %d min is taken before its time", short(a.ID), step.minutes)
 	}
@@ -213,7 +213,7 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	}
 }
 
-// checkResumed holds that what is undone ends no escalation: it goes on at the first step that was void
+// checkResumed holds that what is undone ends no escalation: it goes on at the first step that was skipped
 // since, where none was taken after it.
 func (w *world) checkResumed(a *model.Alert, known *alertTruth, next int) {
 	since := known.resumedSince
@@ -230,7 +230,7 @@ func (w *world) checkResumed(a *model.Alert, known *alertTruth, next int) {
 	resumed := false
 	for i := range known.steps[last+1:] {
 		s := &known.steps[last+1+i]
-		resumed = resumed || s.is == stepVoid && !s.voidAt.Before(since)
+		resumed = resumed || s.is == stepSkipped && !s.skippedAt.Before(since)
 		// What became of a step before a failover is not known: it goes on or does not.
 		if s.is != stepAhead && (resumed || s.is == stepOver && next > 0 && s.minutes >= next) {
 			s.is, s.resumed = stepAhead, true

@@ -43,7 +43,7 @@
 //     to which the routing policy led that was in force when the alert fired, in the
 //     transaction that wrote the alert, with an id that it keeps.
 //     Each step of an escalation notifies its webhooks once, when it is due and nobody looks
-//     after the alert, or is void; what is undone resumes. A snooze ends in one reminder, or
+//     after the alert, or is skipped; what is undone resumes. A snooze ends in one reminder, or
 //     in none where the alert is resolved or the snooze was cancelled. A step has one id for each
 //     webhook, and no other step has it.
 //     What is written within quiet hours is held, unless it is critical, about Tocsin or of a replay.

@@ -45,7 +45,7 @@ func Removals() []Removal {
 		list = append(list, Removal{Name: string(g), Guard: g})
 	}
 	for _, g := range []model.Guard{
-		model.EscalationLocked, model.EscalationMoves, model.EscalationVoid, model.EscalationSnoozed, model.EscalationResumes,
+		model.EscalationLocked, model.EscalationMoves, model.EscalationSkips, model.EscalationSnoozed, model.EscalationResumes,
 		model.EscalationDiscarded, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true})

@@ -24,7 +24,7 @@ func seedsThatNoticed() map[string]uint64 {
 		"escalation-moves":       90,
 		"escalation-resumes":     12,
 		"escalation-snoozed":     6,
-		"escalation-void":        6,
+		"escalation-skips":       6,
 		"former-conditions":      8,
 		"policy-changes-rules":   24,
 		"retention-reach":        8,

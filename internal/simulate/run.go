@@ -56,9 +56,9 @@ type Stats struct {
 	Unheard int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
 	Routed, Replays int
-	// Escalating are alerts that wait for a step, Escalated and Void are steps that were taken and passed
+	// Escalating are alerts that wait for a step, Escalated and Skipped are steps that were taken and passed
 	// over, Resumed go on because something is undone, Reminded are snoozes that ended in a reminder.
-	Escalating, Escalated, Void, Resumed, Reminded int
+	Escalating, Escalated, Skipped, Resumed, Reminded int
 	// Held are messages that quiet hours held, Released those that were sent after them, Needless those that
 	// were of no use by then.
 	Held, Released, Needless int
@@ -78,7 +78,7 @@ func (s *Stats) Add(o *Stats) {
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
 	s.EventMessages, s.Expired = s.EventMessages+o.EventMessages, s.Expired+o.Expired
 	s.Measured, s.Absences, s.Tallies = s.Measured+o.Measured, s.Absences+o.Absences, s.Tallies+o.Tallies
-	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
+	s.Escalating, s.Escalated, s.Skipped = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Skipped+o.Skipped
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
 	s.Aged, s.Proven = s.Aged+o.Aged, s.Proven+o.Proven
@@ -86,8 +86,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d tallies, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Tallies, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d tallies, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d skipped, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Tallies, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Skipped, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.

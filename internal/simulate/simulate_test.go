@@ -152,7 +152,7 @@ func TestRoutedSeedsEscalate(t *testing.T) {
 		}
 	}
 	for what, n := range map[string]int{
-		"alerts that escalate": sum.Escalating, "steps taken": sum.Escalated, "void steps": sum.Void, "steps resumed": 5 * sum.Resumed, "snoozes ended": 5 * sum.Reminded,
+		"alerts that escalate": sum.Escalating, "steps taken": sum.Escalated, "skipped steps": sum.Skipped, "steps resumed": 5 * sum.Resumed, "snoozes ended": 5 * sum.Reminded,
 	} {
 		if n < 20 {
 			t.Errorf("%d %s in 80 seeds: too few to mean something", n, what)

@@ -93,7 +93,7 @@ func escalatesLate(l *law) {
 	l.escalate("the third step", 61*time.Second, 1, 1)
 }
 
-func escalationVoid(l *law) {
+func escalationSkipped(l *law) {
 	acknowledged, resolved, snoozed := l.escalating(), l.escalating(), l.escalating()
 	l.act(alerts.Acknowledge, acknowledged)
 	l.act(alerts.Resolve, resolved)
@@ -129,7 +129,7 @@ func escalationResumes(l *law) {
 }
 
 // escalationResumesFirst undoes an acknowledgement, and then a snooze that began, by a clock that was put back in
-// between, before a later step was void: the alert still resumes at the first one.
+// between, before a later step was skipped: the alert still resumes at the first one.
 func escalationResumesFirst(l *law) {
 	id := l.escalating()
 	l.Advance(6 * time.Minute)
@@ -331,14 +331,14 @@ func snoozeVoid(l *law) {
 	}
 }
 
-// snoozeExtended cancels a snooze that was extended after it had made a step void: the step is taken.
+// snoozeExtended cancels a snooze that was extended after a step was skipped because of it: the step is taken.
 func snoozeExtended(l *law) {
 	id := l.escalating()
 	l.must(l.Snooze(id, time.Hour))
 	l.escalate("while it is snoozed", 6*time.Minute, 0, 0)
 	l.must(l.Snooze(id, 2*time.Hour))
 	l.must(l.CancelSnooze(id))
-	l.escalate("the step that was void", time.Second, 1, 0)
+	l.escalate("the step that was skipped", time.Second, 1, 0)
 }
 
 func snoozeQuiet(l *law) {

@@ -391,7 +391,7 @@ func laws() map[string]func(l *law) {
 		"an alert of a window rule keeps its route":                                                        routedWindow,
 		"an alert escalates step by step":                                                                  escalatesByStep,
 		"steps that are late each have their time":                                                         escalatesLate,
-		"a step of what somebody looks after is void":                                                      escalationVoid,
+		"a step of what somebody looks after is skipped":                                                   escalationSkipped,
 		"what is undone ends no escalation":                                                                escalationResumes,
 		"an escalation resumes at the first step, whatever is undone later":                                escalationResumesFirst,
 		"what has changed since is not undone":                                                             escalationUndone,

@@ -95,9 +95,9 @@ update alert_escalation e
 set after_minutes = case when i.after_minutes = 0 then e.after_minutes else i.after_minutes end,
     due_at = case when i.after_minutes > 0 then greatest(coalesce(e.counts_from, a.fired_at) + i.after_minutes * interval '1 minute',
         coalesce($1::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute') end,
-    void_minutes = case when i.void then e.void_minutes || e.after_minutes else '{}' end,
-    void_at = case when i.void then e.void_at || coalesce($1::timestamptz, clock_timestamp()) else '{}' end
-from (select unnest($2::uuid[]) as alert_id, unnest($3::integer[]) as after_minutes, unnest($4::boolean[]) as void) i
+    void_minutes = case when i.skipped then e.void_minutes || e.after_minutes else '{}' end,
+    void_at = case when i.skipped then e.void_at || coalesce($1::timestamptz, clock_timestamp()) else '{}' end
+from (select unnest($2::uuid[]) as alert_id, unnest($3::integer[]) as after_minutes, unnest($4::boolean[]) as skipped) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id
 `
@@ -106,19 +106,19 @@ type EscalationMoveParams struct {
 	Now          *time.Time
 	AlertIds     []uuid.UUID
 	AfterMinutes []int32
-	Voids        []bool
+	Skipped      []bool
 }
 
 // Moves alerts that the transaction has locked to their next steps. 0 means that there is none; the
 // row remains for an undo. If steps are overdue, each gets its own time before the next one, at
-// most five minutes. The void steps since the last step that was taken are kept, with the time at which the transaction
-// had the locks: what made a step void may have been done while it waited for them.
+// most five minutes. The skipped steps since the last step that was taken are kept, with the time at which the transaction
+// had the locks: the action because of which a step is skipped may have been done while it waited for them.
 func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) error {
 	_, err := q.db.Exec(ctx, escalationMove,
 		arg.Now,
 		arg.AlertIds,
 		arg.AfterMinutes,
-		arg.Voids,
+		arg.Skipped,
 	)
 	return err
 }
@@ -140,7 +140,7 @@ type EscalationResumeParams struct {
 	Since    time.Time
 }
 
-// Makes firing alerts that the transaction has locked take the first step that was void since an
+// Makes firing alerts that the transaction has locked take the first step that was skipped since an
 // instant, unless they are to take an earlier one.
 func (q *Queries) EscalationResume(ctx context.Context, arg EscalationResumeParams) error {
 	_, err := q.db.Exec(ctx, escalationResume, arg.AlertIds, arg.Since)
@@ -166,7 +166,7 @@ func (q *Queries) EscalationStart(ctx context.Context, alertIds []uuid.UUID) err
 const escalationSteps = `-- name: EscalationSteps :many
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
        (r.deleted_at is not null
-        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as void,
+        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as skipped,
        exists (select from quiet_unknown u where u.alert_id = e.alert_id)::boolean as waits
 from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any($2::uuid[]) and e.due_at <= coalesce($1::timestamptz, now())
@@ -183,12 +183,12 @@ type EscalationStepsRow struct {
 	AfterMinutes int32
 	State        string
 	Routing      []byte
-	Void         bool
+	Skipped      bool
 	Waits        bool
 }
 
 // Returns which steps of alerts that the transaction has locked are still due, and which of them
-// are void, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
+// are skipped, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
 // messages about the alert for webhooks that know nothing of it.
 func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams) ([]EscalationStepsRow, error) {
 	rows, err := q.db.Query(ctx, escalationSteps, arg.Now, arg.AlertIds)
@@ -205,7 +205,7 @@ func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams
 			&i.AfterMinutes,
 			&i.State,
 			&i.Routing,
-			&i.Void,
+			&i.Skipped,
 			&i.Waits,
 		); err != nil {
 			return nil, err

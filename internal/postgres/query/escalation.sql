@@ -9,7 +9,7 @@ where a.alert_id = any(@alert_ids::uuid[]) and a.state = 'FIRING' and f.after_mi
 on conflict (alert_id) do nothing;
 
 -- name: EscalationResume :exec
--- Makes firing alerts that the transaction has locked take the first step that was void since an
+-- Makes firing alerts that the transaction has locked take the first step that was skipped since an
 -- instant, unless they are to take an earlier one.
 update alert_escalation e
 set due_at = now(), after_minutes = f.after_minutes
@@ -30,11 +30,11 @@ limit @most;
 
 -- name: EscalationSteps :many
 -- Returns which steps of alerts that the transaction has locked are still due, and which of them
--- are void, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
+-- are skipped, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
 -- messages about the alert for webhooks that know nothing of it.
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
        (r.deleted_at is not null
-        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())))::boolean as void,
+        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())))::boolean as skipped,
        exists (select from quiet_unknown u where u.alert_id = e.alert_id)::boolean as waits
 from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any(@alert_ids::uuid[]) and e.due_at <= coalesce(sqlc.narg(now)::timestamptz, now());
@@ -68,15 +68,15 @@ where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null
 -- name: EscalationMove :exec
 -- Moves alerts that the transaction has locked to their next steps. 0 means that there is none; the
 -- row remains for an undo. If steps are overdue, each gets its own time before the next one, at
--- most five minutes. The void steps since the last step that was taken are kept, with the time at which the transaction
--- had the locks: what made a step void may have been done while it waited for them.
+-- most five minutes. The skipped steps since the last step that was taken are kept, with the time at which the transaction
+-- had the locks: the action because of which a step is skipped may have been done while it waited for them.
 update alert_escalation e
 set after_minutes = case when i.after_minutes = 0 then e.after_minutes else i.after_minutes end,
     due_at = case when i.after_minutes > 0 then greatest(coalesce(e.counts_from, a.fired_at) + i.after_minutes * interval '1 minute',
         coalesce(sqlc.narg(now)::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute') end,
-    void_minutes = case when i.void then e.void_minutes || e.after_minutes else '{}' end,
-    void_at = case when i.void then e.void_at || coalesce(sqlc.narg(now)::timestamptz, clock_timestamp()) else '{}' end
-from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@after_minutes::integer[]) as after_minutes, unnest(@voids::boolean[]) as void) i
+    void_minutes = case when i.skipped then e.void_minutes || e.after_minutes else '{}' end,
+    void_at = case when i.skipped then e.void_at || coalesce(sqlc.narg(now)::timestamptz, clock_timestamp()) else '{}' end
+from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@after_minutes::integer[]) as after_minutes, unnest(@skipped::boolean[]) as skipped) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id;
 

@@ -95,9 +95,9 @@ const (
 	// EscalationMoves has its row move on in the transaction that writes its messages.
 	EscalationLocked Guard = "escalation-locked"
 	EscalationMoves  Guard = "escalation-moves"
-	// EscalationVoid takes no step of an alert that somebody looks after, EscalationSnoozed
+	// EscalationSkips takes no step of an alert that somebody looks after, EscalationSnoozed
 	// none of one that is snoozed.
-	EscalationVoid    Guard = "escalation-void"
+	EscalationSkips   Guard = "escalation-skips"
 	EscalationSnoozed Guard = "escalation-snoozed"
 	// EscalationResumes has what is undone end no escalation.
 	EscalationResumes Guard = "escalation-resumes"

@@ -15,18 +15,18 @@ import (
 const undoWithin = 10 * time.Minute
 
 // Escalation is the row beside an alert that escalates: its next step, and when that is due; without an
-// instant, there is none. Void are the steps that were void since the last one that was taken, for an undo.
+// instant, there is none. Skipped are the steps that were skipped since the last one that was taken, for an undo.
 type Escalation struct {
 	AfterMinutes int
 	DueAt        time.Time
 	// CountsFrom is the instant from which the minutes count, because quiet hours held messages until then;
 	// the zero time is when the alert fired.
 	CountsFrom time.Time
-	Void       []VoidStep
+	Skipped    []SkippedStep
 }
 
-// VoidStep is a step that was void, and when that was found.
-type VoidStep struct {
+// SkippedStep is a step that was skipped, and when.
+type SkippedStep struct {
 	AfterMinutes int
 	At           time.Time
 }
@@ -39,11 +39,11 @@ func (e Escalation) Next() int {
 	return e.AfterMinutes
 }
 
-// DueStep is a step that was found to be due: what it is by then, and whether it is void.
+// DueStep is a step that was found to be due: what it is by then, and whether it is skipped.
 type DueStep struct {
 	Alert        uuid.UUID
 	AfterMinutes int
-	Void         bool
+	Skipped      bool
 }
 
 // Escalation returns the next step of an alert.
@@ -74,14 +74,14 @@ func (db *Postgres) startEscalations(b *evaluator.Batch, inserted map[uuid.UUID]
 }
 
 // resumeEscalation has an alert that fires again, after what was done at an instant is undone, take the
-// first step that was void since, unless it is to take an earlier one.
+// first step that was skipped since, unless it is to take an earlier one.
 func (db *Postgres) resumeEscalation(id uuid.UUID, since, now time.Time) {
 	e, there := db.escalations.get(id)
 	if !there || db.alerts.rows[id].State != alerts.Firing || !db.has(EscalationResumes) {
 		return
 	}
 	first := 0
-	for _, v := range e.Void {
+	for _, v := range e.Skipped {
 		if !v.At.Before(since) && (first == 0 || v.AfterMinutes < first) {
 			first = v.AfterMinutes
 		}
@@ -100,9 +100,9 @@ func (db *Postgres) dueStep(id uuid.UUID, now time.Time) (DueStep, bool) {
 	}
 	a := db.alerts.rows[id]
 	z, snoozed := db.snoozes.get(id)
-	void := a.State != alerts.Firing && db.has(EscalationVoid) ||
+	skipped := a.State != alerts.Firing && db.has(EscalationSkips) ||
 		snoozed && z.Until.After(now) && db.has(EscalationSnoozed) || db.rules.rows[a.RuleID].Deleted
-	return DueStep{id, e.AfterMinutes, void}, true
+	return DueStep{id, e.AfterMinutes, skipped}, true
 }
 
 // EscalationsDue returns the steps that are due.
@@ -143,7 +143,7 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 		return nil
 	}
 	e := db.escalations.rows[a.ID]
-	if until := db.quietUntil(a.ID); !step.Void && !until.IsZero() && db.has(EscalationWaits) {
+	if until := db.quietUntil(a.ID); !step.Skipped && !until.IsZero() && db.has(EscalationWaits) {
 		e.CountsFrom, e.DueAt = until, until.Add(minutes(e.AfterMinutes))
 		if least := now.Add(time.Minute); e.DueAt.Before(least) {
 			e.DueAt = least
@@ -155,7 +155,7 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 	next := 0
 	for _, s := range a.Routing.Escalation() {
 		switch {
-		case s.AfterMinutes == step.AfterMinutes && !step.Void:
+		case s.AfterMinutes == step.AfterMinutes && !step.Skipped:
 			webhooks = s.WebhookIDs
 		case s.AfterMinutes > step.AfterMinutes && next == 0:
 			next = s.AfterMinutes
@@ -170,14 +170,14 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 	if !db.has(EscalationMoves) {
 		db.log.commit()
 	}
-	if next == 0 && !step.Void {
+	if next == 0 && !step.Skipped {
 		db.escalations.remove(a.ID)
 		return nil
 	}
-	if step.Void {
-		e.Void = append(slices.Clone(e.Void), VoidStep{e.AfterMinutes, now})
+	if step.Skipped {
+		e.Skipped = append(slices.Clone(e.Skipped), SkippedStep{e.AfterMinutes, now})
 	} else {
-		e.Void = nil
+		e.Skipped = nil
 	}
 	if e.DueAt = (time.Time{}); next > 0 {
 		from := a.FiredAt
