@@ -1527,7 +1527,7 @@ type Calendar struct {
 	// Examples: 18:00
 	To string `json:"to"`
 
-	// Weekdays Answers have these names. A request may also have full ones (MONDAY), and any letter case.
+	// Weekdays Responses have these names. A request may also have full ones (MONDAY), and any letter case.
 	Weekdays []CalendarWeekdays `json:"weekdays"`
 }
 
@@ -3564,7 +3564,7 @@ type SilenceRecurrence struct {
 	// TimeZone A name in the IANA time zone database, such as Europe/Berlin.
 	TimeZone string `json:"timeZone"`
 
-	// Weekdays Answers have these names. A request may also have full ones (MONDAY), and any letter case.
+	// Weekdays Responses have these names. A request may also have full ones (MONDAY), and any letter case.
 	Weekdays []SilenceRecurrenceWeekdays `json:"weekdays"`
 }
 

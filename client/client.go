@@ -67,7 +67,7 @@ func Check(answer Answer, err error) error {
 	}
 	p := &Problem{Title: http.StatusText(status)}
 	if success || status < http.StatusBadRequest {
-		p.Detail = new("the answer is not from Tocsin's API; check the server's URL")
+		p.Detail = new("the response is not from Tocsin's API; check the server's URL")
 		p.Status = status
 		return p
 	}

@@ -17,7 +17,7 @@ type RequestHead struct {
 	BodyBytes  int    `json:"bodyBytes"`
 }
 
-// ResponseHead is the stored part of the head of an answer, at most 4 KiB of names and values
+// ResponseHead is the stored part of the head of a response, at most 4 KiB of names and values
 // together.
 type ResponseHead struct {
 	// StatusLine is the protocol, the status and the reason phrase.

@@ -37,10 +37,10 @@ func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
 		says   string
 		not    string
 	}{
-		"a page, rules":         {rule, reply("text/html", "<html>Sign in</html>"), "the answer is not from Tocsin's API", "created"},
-		"another API, rules":    {rule, reply("application/json", `{"ok":true}`), "the answer is not from Tocsin's API", "created"},
-		"a page, webhooks":      {webhook, reply("text/html", "<html>Sign in</html>"), "the answer is not from Tocsin's API", "created"},
-		"another API, webhooks": {webhook, reply("application/json", `{"ok":true}`), "the answer is not from Tocsin's API", "created"},
+		"a page, rules":         {rule, reply("text/html", "<html>Sign in</html>"), "the response is not from Tocsin's API", "created"},
+		"another API, rules":    {rule, reply("application/json", `{"ok":true}`), "the response is not from Tocsin's API", "created"},
+		"a page, webhooks":      {webhook, reply("text/html", "<html>Sign in</html>"), "the response is not from Tocsin's API", "created"},
+		"another API, webhooks": {webhook, reply("application/json", `{"ok":true}`), "the response is not from Tocsin's API", "created"},
 		"a lost answer":         {webhook, dies, "it may have been changed all the same", "nothing was changed"},
 		"a refusal of what is made": {webhook, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {

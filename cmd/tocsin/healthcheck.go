@@ -18,7 +18,7 @@ import (
 type healthcheck struct {
 	Listen  string        `help:"Address at which the replica listens." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	Live    bool          `help:"Ask only whether the process responds (/healthz), not whether it is ready."`
-	Timeout time.Duration `help:"Time limit for the answer." default:"5s"`
+	Timeout time.Duration `help:"Time limit for the response." default:"5s"`
 }
 
 // Run asks, and prints the answer in one line.
@@ -46,7 +46,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	const most = 4 << 10
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", path, err)
+		return fmt.Errorf("read the response of %s: %w", path, err)
 	}
 	var state struct {
 		Status  string            `json:"status"`

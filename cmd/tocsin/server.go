@@ -82,13 +82,13 @@ func decode(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("the answer is not from Tocsin's API: %w; check --url or TOCSIN_URL", err)
+		return fmt.Errorf("the response is not from Tocsin's API: %w; check --url or TOCSIN_URL", err)
 	}
 	return nil
 }
 
 // errForeign says that something else answers.
-var errForeign = errors.New("the answer is not from Tocsin's API; check --url or TOCSIN_URL")
+var errForeign = errors.New("the response is not from Tocsin's API; check --url or TOCSIN_URL")
 
 // clockOf returns the present instant by the server's clock. That of this machine may be wrong.
 func clockOf(ctx context.Context, server *api.ClientWithResponses) (time.Time, error) {

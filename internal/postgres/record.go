@@ -324,7 +324,7 @@ func attemptOf(row pgq.AttemptHistory) (api.AttemptRecord, error) {
 	if row.ResponseHead != nil {
 		a.Outcome.Head = new(notify.ResponseHead)
 		if err := json.Unmarshal(row.ResponseHead, a.Outcome.Head); err != nil {
-			return a, fmt.Errorf("notification %s: the stored head of an answer cannot be read: %w", row.NotificationID, err)
+			return a, fmt.Errorf("notification %s: the stored head of a response cannot be read: %w", row.NotificationID, err)
 		}
 	}
 	return a, nil

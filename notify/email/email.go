@@ -72,7 +72,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errors.New("the mail server's answer is longer than 64 KiB")
+		return 0, errors.New("the mail server's response is longer than 64 KiB")
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n

@@ -46,7 +46,7 @@ func (r *reader) answers() error {
 			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY, because the next attempt is made without the stored ID")
 		}
 		if v.pointer == "" && v.equals != "" {
-			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")
+			return r.fail(entry.Verdict.Line, "equals needs a pointer into the response")
 		}
 		if v.hold, err = r.duration(r.lines["verdicts"], "hold", entry.Hold); err != nil {
 			return err

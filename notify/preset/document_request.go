@@ -29,11 +29,11 @@ func (r *reader) captured() error {
 	r.preset.capture = r.d.Capture
 	switch update := r.d.Update; {
 	case r.d.Capture == "" && (update != nil || r.preset.forgets()):
-		return r.fail(cmp.Or(r.lines["update"], r.lines["verdicts"]), "update and forget need capture: where in an answer the receiver names what a message has opened")
+		return r.fail(cmp.Or(r.lines["update"], r.lines["verdicts"]), "update and forget need capture: where in a response the receiver names what a message has opened")
 	case r.d.Capture != "" && !strings.HasPrefix(r.d.Capture, "/"):
-		return r.fail(r.lines["capture"], "capture is a pointer into the answer, such as /id")
+		return r.fail(r.lines["capture"], "capture is a pointer into the response, such as /id")
 	case r.d.Capture != "" && r.preset.Mails():
-		return r.fail(r.lines["capture"], "an answer of a mail server has no ID; remove capture")
+		return r.fail(r.lines["capture"], "a response of a mail server has no ID; remove capture")
 	case update != nil:
 		made := &request{}
 		var err error

@@ -197,7 +197,7 @@ func TestMistakes(t *testing.T) {
 		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may contain inputs, event.key and event.reference, but not alert.title"},
 		{"about: Gets a text.", "about: Gets a text.\nschedule: [30s, soon]", "own.yaml:4: each pause of schedule must be a duration such as 30s"},
 		{"about: Gets a text.", "about: Gets a text.\nmaxAge: 5s", "own.yaml:4: maxAge must be a duration such as 6h"},
-		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:4: capture is a pointer into the answer"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:4: capture is a pointer into the response"},
 		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:4: update and forget need capture"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL must begin with https:// or with an input of type url"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.server}}/x\", method: DELETE}", "own.yaml:5: update: method must be POST, PUT or PATCH"},

@@ -69,7 +69,7 @@ func TestInstanceErrorsNameTheRemedy(t *testing.T) {
 		"a proxy that lets only messages through": {answer(http.StatusForbidden, nil, secretToken), "GET /api/v2/status answered 403; allow Tocsin to read it"},
 		"another service":                         {answer(http.StatusOK, nil, `{"status":"ok"}`), "did not answer with the uptime of an Alertmanager; check the URL"},
 		"no JSON":                                 {answer(http.StatusOK, nil, secretToken), "did not answer with the uptime of an Alertmanager; check the URL"},
-		"no answer":                               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "No answer within 1s"},
+		"no answer":                               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "No response within 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"tocsin/rules"
 )
 
-// Bounds of the stored head of an answer, in bytes.
+// Bounds of the stored head of a response, in bytes.
 const (
 	maxHead      = 4 << 10
 	maxHeadValue = 1 << 10
@@ -72,7 +72,7 @@ func sentField(name, value string) notify.HeaderField {
 	return field
 }
 
-// responseHead is the head of an answer in the form in which it is stored.
+// responseHead is the head of a response in the form in which it is stored.
 func (s secrets) responseHead(resp *http.Response) *notify.ResponseHead {
 	head := &notify.ResponseHead{
 		StatusLine: s.line(resp.Proto+" "+resp.Status, maxHeadValue), Headers: make([]notify.HeaderField, 0, len(resp.Header)),

@@ -185,7 +185,7 @@ func (j *jiraAttempt) call(ctx context.Context, method, path string, query url.V
 	}
 	j.s.common(r.Header, j.d, j.at)
 	if o, body = j.exchange(ctx, r); o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
-		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "The answer is not from Jira; enter Jira's URL as the site"}
+		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "The response is not from Jira; enter Jira's URL as the site"}
 	}
 	return o, body
 }
@@ -219,7 +219,7 @@ func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome)
 	if len(found.Issues) > 0 {
 		key = found.Issues[0].Key
 		if !preset.IsReference(key) {
-			o.Verdict, o.Error = notify.VerdictRetry, "The answer names an issue that cannot be from Jira; check the site"
+			o.Verdict, o.Error = notify.VerdictRetry, "The response names an issue that cannot be from Jira; check the site"
 			return "", o
 		}
 	}

@@ -109,7 +109,7 @@ func TestNetworkFailures(t *testing.T) {
 		"reset after success": {said("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), time.Minute, notify.VerdictDelivered, 200, false, ""},
 		"not HTTP":            {said("220 smtp.example ESMTP\r\n"), time.Minute, notify.VerdictRetry, 0, false, "malformed"},
 		"huge head":           {said("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n"), time.Minute, notify.VerdictRetry, 0, false, ""},
-		"slow head":           {slowHeader.URL, 60 * time.Millisecond, notify.VerdictRetry, 0, false, "No answer within 60ms"},
+		"slow head":           {slowHeader.URL, 60 * time.Millisecond, notify.VerdictRetry, 0, false, "No response within 60ms"},
 		"slow body":           {slowError.URL, 60 * time.Millisecond, notify.VerdictRetry, 500, false, "500"},
 		"slow success":        {slowOK.URL, 60 * time.Millisecond, notify.VerdictDelivered, 200, false, ""},
 		"not a URL":           {"http://[::1/%zz", time.Minute, notify.VerdictRefused, 0, true, "URL"},

@@ -98,7 +98,7 @@ func (c *slackCall) content() ([]byte, error) {
 }
 
 // notTheAPI is said of an answer in which nothing is the Web API's.
-const notTheAPI = "the answer is not from Slack's API"
+const notTheAPI = "the response is not from Slack's API"
 
 // byWebAPI checks the answer of a method. The part that was read decides what became of the
 // message, even if the rest did not arrive.

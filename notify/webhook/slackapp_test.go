@@ -117,7 +117,7 @@ func TestAnswersToABot(t *testing.T) {
 		"429":                   {429, `{"ok":false,"error":"ratelimited"}`, notify.VerdictThrottled, "429"},
 		"429 without a word":    {429, ``, notify.VerdictThrottled, "429"},
 		"ok, but 500":           {500, `{"ok":true,"channel":"C1","ts":"1.2"}`, retry, "500"},
-		"a page in between":     {200, `<html>sign in</html>`, retry, "200 OK: the answer is not from Slack's API"},
+		"a page in between":     {200, `<html>sign in</html>`, retry, "200 OK: the response is not from Slack's API"},
 		"forbidden in between":  {403, `no`, retry, "403"},
 		"redirected in between": {302, ``, retry, "302"},
 		"gone in between":       {410, ``, retry, "410"},
@@ -149,13 +149,13 @@ func TestAnswersToABotThatAreCut(t *testing.T) {
 		"in the time":             {5000, `{"ok":true,"channel":"C1","ts":"1.`, notify.VerdictDelivered, notify.Posted{}, ""},
 		"after it was taken":      {5000, `{"ok":true`, notify.VerdictDelivered, notify.Posted{}, ""},
 		"an odd place":            {0, `{"ok":true,"channel":1,"ts":"1.2"}`, notify.VerdictDelivered, notify.Posted{}, ""},
-		"before it was taken":     {5000, `{"ok":tr`, notify.VerdictRetry, notify.Posted{}, "the answer is not from Slack's API"},
-		"at once":                 {5000, ``, notify.VerdictRetry, notify.Posted{}, "the answer is not from Slack's API"},
-		"ok in the message alone": {5000, `{"message":{"ok":true},"cha`, notify.VerdictRetry, notify.Posted{}, "the answer is not from Slack's API"},
-		"ok that is none":         {5000, `{"ok":null,"channel":"C1","ts":"1.2","m`, notify.VerdictRetry, notify.Posted{}, "the answer is not from Slack's API"},
+		"before it was taken":     {5000, `{"ok":tr`, notify.VerdictRetry, notify.Posted{}, "the response is not from Slack's API"},
+		"at once":                 {5000, ``, notify.VerdictRetry, notify.Posted{}, "the response is not from Slack's API"},
+		"ok in the message alone": {5000, `{"message":{"ok":true},"cha`, notify.VerdictRetry, notify.Posted{}, "the response is not from Slack's API"},
+		"ok that is none":         {5000, `{"ok":null,"channel":"C1","ts":"1.2","m`, notify.VerdictRetry, notify.Posted{}, "the response is not from Slack's API"},
 		"refused":                 {5000, `{"ok":false,"error":"not_in_channel","resp`, notify.VerdictGone, notify.Posted{}, "not_in_channel: invite the app"},
 		"refused without a word":  {5000, `{"ok":false,"err`, notify.VerdictRetry, notify.Posted{}, "unknown_error"},
-		"a list":                  {5000, `[{"ok":true},`, notify.VerdictRetry, notify.Posted{}, "the answer is not from Slack's API"},
+		"a list":                  {5000, `[{"ok":true},`, notify.VerdictRetry, notify.Posted{}, "the response is not from Slack's API"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apiOf(t, func(w http.ResponseWriter, _ *http.Request) {

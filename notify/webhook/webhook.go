@@ -224,7 +224,7 @@ func unanswered(caller, attempt context.Context, err error, nothingSent bool, ti
 	case late && nothingSent:
 		return notify.VerdictRetry, fmt.Sprintf("Could not connect within %v", timeout)
 	case late:
-		return notify.VerdictRetry, fmt.Sprintf("No answer within %v", timeout)
+		return notify.VerdictRetry, fmt.Sprintf("No response within %v", timeout)
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network with TOCSIN_OUTGOING_ALLOW"
 	}

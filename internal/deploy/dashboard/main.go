@@ -73,7 +73,7 @@ func rows() []row {
 			{"Attempts of unknown outcome", "Each may have sent a message twice: a process ended between sending and storing.", "timeseries", "none", 8, []query{
 				{"sum(increase(tocsin_attempts_unknown_total{job=~\"$job\"}[$__rate_interval]))", "attempts"},
 			}, 0},
-			{"Call duration", "How long calls to receivers took, whatever the answer.", "timeseries", "s", 8, quantiles("tocsin_attempt_duration_seconds"), 0},
+			{"Call duration", "How long calls to receivers took, whatever the response.", "timeseries", "s", 8, quantiles("tocsin_attempt_duration_seconds"), 0},
 			{"Wake-ups", "Through the bus, by event.", "timeseries", "cps", 8, []query{
 				{"sum by (event) (rate(tocsin_wake_ups_total{job=~\"$job\"}[$__rate_interval]))", "{{event}}"},
 			}, 0},

@@ -2537,7 +2537,7 @@ export interface components {
              * @example 18:00
              */
             to: string;
-            /** @description Answers have these names. A request may also have full ones (MONDAY), and any letter case. */
+            /** @description Responses have these names. A request may also have full ones (MONDAY), and any letter case. */
             weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         ChangedAlerts: {
@@ -4552,7 +4552,7 @@ export interface components {
             from: string;
             /** @description A name in the IANA time zone database, such as Europe/Berlin. */
             timeZone: string;
-            /** @description Answers have these names. A request may also have full ones (MONDAY), and any letter case. */
+            /** @description Responses have these names. A request may also have full ones (MONDAY), and any letter case. */
             weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         /**
