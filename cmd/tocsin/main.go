@@ -98,7 +98,7 @@ type serve struct {
 	ResolveInterval   time.Duration   `help:"Time between searches for alerts to resolve by age or by evidence." default:"30s" env:"TOCSIN_RESOLVE_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
-	RetentionAttempts days            `help:"How long the headers and bodies of messages are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
+	RetentionAttempts days            `help:"How long the contents of messages (the bodies that were sent, and the responses) are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
 	SweepInterval     time.Duration   `help:"Time between deletions of data that is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
 	TracesURL         string          `help:"Collector to which traces are exported with OTLP over HTTP, such as http://collector:4318; without it, nothing is traced. OTEL_EXPORTER_OTLP_HEADERS and similar variables set headers and certificates." env:"TOCSIN_TRACES_URL" placeholder:"URL"`
 	TracesShare       float64         `help:"Share of the traces that are exported, from 0 to 1. Passes that raise an alert or fail are always exported." default:"0.01" env:"TOCSIN_TRACES_SHARE" placeholder:"SHARE"`
@@ -168,7 +168,7 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
 		Bus:             app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
 		ResolveInterval: s.ResolveInterval, ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
-		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Contents: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
 		Traces: app.TraceOptions{URL: s.TracesURL, Share: s.TracesShare},
 		Logger: logger, Clock: time.Now, Version: buildVersion(),

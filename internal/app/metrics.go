@@ -91,7 +91,7 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts of any replica whose outcome is unknown, and after which this replica made the next attempt; the message may have been sent twice.",
 		}),
 		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_retention_deleted_total", Help: "Alerts and trails of attempts that this replica deleted because their retention had expired.",
+			Name: "tocsin_retention_deleted_total", Help: "Alerts and contents of messages that this replica deleted because their retention had expired.",
 		}, []string{"what"}),
 		undeleted: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_retention_failures_total", Help: "Batches of expired data that this replica could not delete.",
@@ -209,9 +209,9 @@ func (m *metrics) Reaped(held lease.Released) {
 func (m *metrics) Unknown() { m.unknown.Inc() }
 
 // Swept counts what retention deleted.
-func (m *metrics) Swept(alerts, trails int) {
+func (m *metrics) Swept(alerts, contents int) {
 	m.deleted.WithLabelValues("alerts").Add(float64(alerts))
-	m.deleted.WithLabelValues("trails").Add(float64(trails))
+	m.deleted.WithLabelValues("contents").Add(float64(contents))
 }
 
 // SweepFailed counts a batch that could not be deleted.

@@ -111,8 +111,8 @@ type Options struct {
 	// ReconcileInterval is the time between comparisons of exchanges with alerts, which one replica
 	// makes, 10 min by default.
 	ReconcileInterval time.Duration
-	// Keep is how long data is kept after its end, 90 d for alerts and 30 d for the trails of
-	// attempts by default.
+	// Keep is how long data is kept after its end, 90 d for alerts and 30 d for the contents of
+	// messages by default.
 	Keep retention.Keep
 	// SweepInterval is the time between deletions of older data, 1 min by default.
 	SweepInterval time.Duration
@@ -173,8 +173,8 @@ func (o *Options) applyDefaults() {
 	if o.Keep.Alerts == 0 {
 		o.Keep.Alerts = retention.DefaultAlerts
 	}
-	if o.Keep.Trails == 0 {
-		o.Keep.Trails = min(retention.DefaultTrails, o.Keep.Alerts)
+	if o.Keep.Contents == 0 {
+		o.Keep.Contents = min(retention.DefaultContents, o.Keep.Alerts)
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = 30 * time.Second

@@ -23,11 +23,11 @@ import (
 )
 
 // broom counts what a sweeper reports.
-type broom struct{ alerts, trails, failures atomic.Int64 }
+type broom struct{ alerts, contents, failures atomic.Int64 }
 
-func (b *broom) Swept(alerts, trails int) {
+func (b *broom) Swept(alerts, contents int) {
 	b.alerts.Add(int64(alerts))
-	b.trails.Add(int64(trails))
+	b.contents.Add(int64(contents))
 }
 func (b *broom) SweepFailed() { b.failures.Add(1) }
 
@@ -36,7 +36,7 @@ func (w *world) sweeper(b *broom) *retention.Sweeper {
 	w.t.Helper()
 	s, err := retention.New(retention.Options{
 		Store: w.db.Retention(), Observer: b, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
-		Keep: retention.Keep{Alerts: 30 * 24 * time.Hour, Trails: 10 * 24 * time.Hour},
+		Keep: retention.Keep{Alerts: 30 * 24 * time.Hour, Contents: 10 * 24 * time.Hour},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -172,7 +172,7 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	}
 }
 
-func TestTrailsAreSwept(t *testing.T) {
+func TestContentsOfMessagesAreSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
@@ -185,8 +185,8 @@ func TestTrailsAreSwept(t *testing.T) {
 	w.exec(`update settlement set settled_at = now() - interval '11 days' where notification_id = (select min(notification_id::text)::uuid from settlement)`)
 	w.exec(`update attempt set started_at = now() - interval '20 days'`)
 	w.exec(`update settlement set started_at = now() - interval '20 days'`)
-	if got := w.sweep(); got.Trails != 1 || got.Alerts != 0 {
-		t.Errorf("swept %+v, want one trail", got)
+	if got := w.sweep(); got.Contents != 1 || got.Alerts != 0 {
+		t.Errorf("swept %+v, want the contents of one message", got)
 	}
 	const kept = `select verdict || ' ' || status_code || ' ' || (response_head is not null and response <> '')::text from attempt_history order by 1`
 	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
@@ -196,7 +196,7 @@ func TestTrailsAreSwept(t *testing.T) {
 	}
 	for _, id := range w.column(`select notification_id::text from notification`) {
 		if _, err := w.db.Record(nil).Get(t.Context(), tenant, uuid.MustParse(id)); err != nil {
-			t.Errorf("a notification without its trail cannot be read: %v", err)
+			t.Errorf("a notification without its contents cannot be read: %v", err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestKilledWhileSweeping(t *testing.T) {
 		"raising a watermark":  `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
 		"deleting alerts":      `create trigger pause after delete on alert for each row execute function pause()`,
 		"deleting settlements": `create trigger pause after delete on settlement for each row execute function pause()`,
-		"deleting trails":      `create trigger pause after update on settlement for each row execute function pause()`,
+		"deleting responses":   `create trigger pause after update on settlement for each row execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -331,12 +331,12 @@ func TestRetentionIsChecked(t *testing.T) {
 		keep  retention.Keep
 		valid bool
 	}{
-		{retention.Keep{Alerts: 90 * d, Trails: 30 * d}, true},
-		{retention.Keep{Alerts: d, Trails: d}, true},
-		{retention.Keep{Alerts: d - 1, Trails: d - 1}, false},
-		{retention.Keep{Alerts: 3651 * d, Trails: d}, false},
-		{retention.Keep{Alerts: 90 * d, Trails: 91 * d}, false},
-		{retention.Keep{Alerts: 90 * d, Trails: time.Hour}, false},
+		{retention.Keep{Alerts: 90 * d, Contents: 30 * d}, true},
+		{retention.Keep{Alerts: d, Contents: d}, true},
+		{retention.Keep{Alerts: d - 1, Contents: d - 1}, false},
+		{retention.Keep{Alerts: 3651 * d, Contents: d}, false},
+		{retention.Keep{Alerts: 90 * d, Contents: 91 * d}, false},
+		{retention.Keep{Alerts: 90 * d, Contents: time.Hour}, false},
 	} {
 		if err := c.keep.Validate(); (err == nil) != c.valid {
 			t.Errorf("%+v: %v", c.keep, err)
@@ -362,7 +362,7 @@ func TestLookBackBelowRetention(t *testing.T) {
 	}
 	_, err := app.New(t.Context(), app.Options{
 		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: app.AccessOptions{Mode: app.AccessOpen},
-		Keep: retention.Keep{Alerts: 24 * time.Hour, Trails: 24 * time.Hour},
+		Keep: retention.Keep{Alerts: 24 * time.Hour, Contents: 24 * time.Hour},
 	})
 	if err == nil || !strings.Contains(err.Error(), "looks back") || !strings.Contains(err.Error(), "TOCSIN_RETENTION_ALERTS") {
 		t.Errorf("err = %v, want it to say what to do", err)

@@ -70,16 +70,16 @@ func (s *Retention) Bodies(ctx context.Context, keep, width time.Duration, most 
 	return more || int(swept) == most, nil
 }
 
-// Trails deletes the oldest trails.
-func (s *Retention) Trails(ctx context.Context, keep time.Duration, most int) (int, error) {
+// Responses deletes the oldest stored responses.
+func (s *Retention) Responses(ctx context.Context, keep time.Duration, most int) (int, error) {
 	var swept int64
 	err := s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
 		var err error
-		swept, err = q.SweepTrails(ctx, pgq.SweepTrailsParams{Keep: keep, Most: int32(most)})
+		swept, err = q.SweepResponses(ctx, pgq.SweepResponsesParams{Keep: keep, Most: int32(most)})
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("delete trails: %w", err)
+		return 0, fmt.Errorf("delete responses: %w", err)
 	}
 	return int(swept), nil
 }

@@ -2,13 +2,13 @@
 // everything else goes on.
 //
 // Postgres is authoritative, and only its clock says how old something is. Three things grow for
-// ever and are swept:
+// ever and are swept. The first two are the contents of messages:
 //
 //   - Bodies whose retention is over, unless their message is still open. They are partitioned by
 //     when they were written: partitions are made ahead, and dropped as a whole. A body without a
 //     partition (none was made in time, or a clock has jumped), and a body of a message that is
 //     open when its partition is dropped, is kept in a separate table and deleted row by row.
-//   - Trails: the heads and answers of messages that were settled long enough ago. The rest of an
+//   - Responses to messages that were settled long enough ago, with their heads. The rest of an
 //     attempt stays, and says when it was made and what came of it.
 //   - Alerts that were resolved long enough ago, with their notifications and attempts. Open things
 //     stay, however old: an alert that is not resolved, an alert with a message that still waits,
@@ -42,8 +42,8 @@ import (
 
 // Defaults and bounds of the retention.
 const (
-	DefaultAlerts = 90 * day
-	DefaultTrails = 30 * day
+	DefaultAlerts   = 90 * day
+	DefaultContents = 30 * day
 	// Least and Most bound both times.
 	Least = day
 	Most  = 3650 * day
@@ -53,15 +53,15 @@ const (
 
 // Keep is how long data is kept after its end.
 type Keep struct {
-	// Alerts counts from when an alert was resolved. Trails counts from when a message was settled
+	// Alerts counts from when an alert was resolved. Contents counts from when a message was settled
 	// and, for its body, from when that was written.
-	Alerts, Trails time.Duration
+	Alerts, Contents time.Duration
 }
 
 // Width is the width of the partitions of bodies: a tenth of their retention, in whole days, and at
 // most a month. A body is kept for up to that much longer.
 func (k Keep) Width() time.Duration {
-	return min(max((k.Trails/10).Truncate(day), day), 30*day)
+	return min(max((k.Contents/10).Truncate(day), day), 30*day)
 }
 
 // Validate returns an error if the retention makes no sense.
@@ -69,8 +69,8 @@ func (k Keep) Validate() error {
 	switch {
 	case k.Alerts < Least || k.Alerts > Most:
 		return fmt.Errorf("the retention of alerts is %v; it must be from 1d to 3650d", k.Alerts)
-	case k.Trails < Least || k.Trails > k.Alerts:
-		return fmt.Errorf("the retention of attempts is %v; it must be from 1d to the retention of alerts, %v", k.Trails, k.Alerts)
+	case k.Contents < Least || k.Contents > k.Alerts:
+		return fmt.Errorf("the retention of the contents of messages is %v; it must be from 1d to the retention of alerts, %v", k.Contents, k.Alerts)
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ type Store interface {
 	// expired, and deletes old bodies that are in no partition. It reports whether there may be
 	// more to do.
 	Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error)
-	// Trails deletes the oldest trails and returns how many.
-	Trails(ctx context.Context, keep time.Duration, most int) (int, error)
+	// Responses deletes the responses to the messages that were settled first, and returns to how many.
+	Responses(ctx context.Context, keep time.Duration, most int) (int, error)
 	// Alerts deletes the alerts of a batch that are not needed any more.
 	Alerts(ctx context.Context, batch Batch) (Swept, error)
 	// Done deletes digests without alerts, and stores the end of a pass.
@@ -118,7 +118,7 @@ type Store interface {
 
 // Observer is notified of what was deleted, batch by batch.
 type Observer interface {
-	Swept(alerts, trails int)
+	Swept(alerts, contents int)
 	// SweepFailed counts a batch that could not be deleted.
 	SweepFailed()
 }
@@ -155,8 +155,8 @@ func New(o Options) (*Sweeper, error) {
 	return &Sweeper{o}, nil
 }
 
-// Result is what a pass deleted.
-type Result struct{ Alerts, Trails int }
+// Result is what a pass deleted: alerts, and the contents of messages.
+type Result struct{ Alerts, Contents int }
 
 // Run sweeps until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) {
@@ -175,7 +175,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 			s.Logger.WarnContext(ctx, "not all expired data deleted; the next pass deletes the rest: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		if result != (Result{}) {
-			s.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))
+			s.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("contents", result.Contents))
 		}
 	}
 }
@@ -187,8 +187,8 @@ func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
 	if errors.Is(bodies, ErrBusy) {
 		return result, bodies
 	}
-	if result.Trails, err = s.trails(ctx); err != nil {
-		return result, errors.Join(bodies, fmt.Errorf("sweep attempts: %w", err))
+	if result.Contents, err = s.responses(ctx); err != nil {
+		return result, errors.Join(bodies, fmt.Errorf("sweep responses: %w", err))
 	}
 	if result.Alerts, err = s.alerts(ctx); err != nil {
 		return result, errors.Join(bodies, fmt.Errorf("sweep alerts: %w", err))
@@ -205,7 +205,7 @@ func (s *Sweeper) bodies(ctx context.Context) error {
 	for more := true; more; {
 		began := s.Clock()
 		var err error
-		if more, err = s.Store.Bodies(ctx, s.Keep.Trails, s.Keep.Width(), maxBatch); err != nil {
+		if more, err = s.Store.Bodies(ctx, s.Keep.Contents, s.Keep.Width(), maxBatch); err != nil {
 			s.failed(ctx, err)
 			return fmt.Errorf("sweep bodies: %w", err)
 		}
@@ -219,11 +219,11 @@ func (s *Sweeper) bodies(ctx context.Context) error {
 	return nil
 }
 
-func (s *Sweeper) trails(ctx context.Context) (total int, err error) {
+func (s *Sweeper) responses(ctx context.Context) (total int, err error) {
 	for p := (pace{size: firstBatch}); ; {
 		began := s.Clock()
 		most := p.size
-		n, err := s.Store.Trails(ctx, s.Keep.Trails, most)
+		n, err := s.Store.Responses(ctx, s.Keep.Contents, most)
 		total += n
 		s.Observer.Swept(0, n)
 		if err != nil && (p.size == 1 || final(ctx, err)) {

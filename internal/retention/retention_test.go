@@ -15,7 +15,7 @@ import (
 
 // memoryStore is a store in memory of resolved alerts, with whether each can be deleted.
 type memoryStore struct {
-	trails, alerts int
+	responses, alerts int
 	// took is the cost of a row.
 	took      time.Duration
 	busy      bool
@@ -37,14 +37,14 @@ func (s *memoryStore) Bodies(_ context.Context, _, width time.Duration, _ int) (
 	return s.partitions > 0, nil
 }
 
-func (s *memoryStore) Trails(_ context.Context, _ time.Duration, most int) (int, error) {
+func (s *memoryStore) Responses(_ context.Context, _ time.Duration, most int) (int, error) {
 	if s.busy {
 		return 0, retention.ErrBusy
 	}
 	s.sizes = append(s.sizes, most)
-	n := min(most, s.trails)
+	n := min(most, s.responses)
 	<-time.After(time.Duration(n) * s.took)
-	s.trails -= n
+	s.responses -= n
 	return n, nil
 }
 
@@ -61,16 +61,16 @@ func (s *memoryStore) Alerts(_ context.Context, b retention.Batch) (retention.Sw
 
 func (s *memoryStore) Done(context.Context, time.Duration) error { s.done++; return nil }
 
-type observer struct{ alerts, trails, failures int }
+type observer struct{ alerts, contents, failures int }
 
-func (o *observer) Swept(alerts, trails int) { o.alerts += alerts; o.trails += trails }
-func (o *observer) SweepFailed()             { o.failures++ }
+func (o *observer) Swept(alerts, contents int) { o.alerts += alerts; o.contents += contents }
+func (o *observer) SweepFailed()               { o.failures++ }
 
 func sweeper(t *testing.T, s *memoryStore, o *observer) *retention.Sweeper {
 	t.Helper()
 	sweeper, err := retention.New(retention.Options{
 		Store: s, Observer: o, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
-		Keep: retention.Keep{Alerts: retention.DefaultAlerts, Trails: retention.DefaultTrails},
+		Keep: retention.Keep{Alerts: retention.DefaultAlerts, Contents: retention.DefaultContents},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +85,13 @@ func TestBatchesAdapt(t *testing.T) {
 		least, most int
 	}{{10 * time.Microsecond, 2000, 2000}, {time.Millisecond, 100, 400}, {20 * time.Millisecond, 6, 20}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &memoryStore{trails: 20_000, took: c.took}
+			s := &memoryStore{responses: 20_000, took: c.took}
 			began := time.Now()
 			if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if last := s.sizes[len(s.sizes)-1]; last < c.least || last > c.most || s.trails > 0 || s.done != 1 {
-				t.Errorf("a row takes %v: last batch of %d, want %d to %d; %d left", c.took, last, c.least, c.most, s.trails)
+			if last := s.sizes[len(s.sizes)-1]; last < c.least || last > c.most || s.responses > 0 || s.done != 1 {
+				t.Errorf("a row takes %v: last batch of %d, want %d to %d; %d left", c.took, last, c.least, c.most, s.responses)
 			}
 			if took, work := time.Since(began), 20_000*c.took; took < 2*work*9/10 {
 				t.Errorf("took %v for %v of work: no pauses", took, work)
@@ -123,11 +123,11 @@ func TestOnlyOneSweeps(t *testing.T) {
 
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &memoryStore{trails: 10}
+		s := &memoryStore{responses: 10}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
 		sweeper(t, s, &observer{}).Run(ctx)
-		if s.done != 2 || s.trails > 0 {
+		if s.done != 2 || s.responses > 0 {
 			t.Errorf("%d passes in two and a half minutes", s.done)
 		}
 	})
@@ -148,19 +148,19 @@ func TestReach(t *testing.T) {
 // anything else from being swept.
 func TestPartitionsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &memoryStore{partitions: 3, trails: 1, alerts: 1}
+		s := &memoryStore{partitions: 3, responses: 1, alerts: 1}
 		if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
 			t.Errorf("%v, %d left, width %v", err, s.partitions, s.width)
 		}
-		s, o := &memoryStore{partitionsInUse: true, trails: 1, alerts: 1}, &observer{}
-		if got, err := sweeper(t, s, o).Pass(t.Context()); err == nil || got.Trails != 1 || got.Alerts != 1 || o.failures != 1 {
+		s, o := &memoryStore{partitionsInUse: true, responses: 1, alerts: 1}, &observer{}
+		if got, err := sweeper(t, s, o).Pass(t.Context()); err == nil || got.Contents != 1 || got.Alerts != 1 || o.failures != 1 {
 			t.Errorf("swept %+v, %v, %+v", got, err, o)
 		}
 	})
 	const d = 24 * time.Hour
-	for trails, want := range map[time.Duration]time.Duration{d: d, 19 * d: d, 20 * d: 2 * d, 90 * d: 9 * d, 3650 * d: 30 * d} {
-		if got := (retention.Keep{Trails: trails}).Width(); got != want {
-			t.Errorf("width for %v is %v, want %v", trails, got, want)
+	for contents, want := range map[time.Duration]time.Duration{d: d, 19 * d: d, 20 * d: 2 * d, 90 * d: 9 * d, 3650 * d: 30 * d} {
+		if got := (retention.Keep{Contents: contents}).Width(); got != want {
+			t.Errorf("width for %v is %v, want %v", contents, got, want)
 		}
 	}
 }

@@ -205,8 +205,8 @@ func (s *store) Bodies(ctx context.Context, keep, width time.Duration, most int)
 	return transact(ctx, (*process)(s), "sweep bodies", "", func() (bool, error) { return s.w.db.Bodies(ctx, keep, width, most) })
 }
 
-func (s *store) Trails(ctx context.Context, keep time.Duration, most int) (int, error) {
-	return transact(ctx, (*process)(s), "sweep trails", "", func() (int, error) { return s.w.db.Trails(ctx, keep, most) })
+func (s *store) Responses(ctx context.Context, keep time.Duration, most int) (int, error) {
+	return transact(ctx, (*process)(s), "sweep responses", "", func() (int, error) { return s.w.db.Responses(ctx, keep, most) })
 }
 
 func (s *store) Alerts(ctx context.Context, b retention.Batch) (retention.Swept, error) {

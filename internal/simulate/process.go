@@ -109,7 +109,7 @@ func (w *world) start() {
 	})
 	fail(err)
 	p.sweeper, err = retention.New(retention.Options{
-		Store: (*store)(p), Observer: p, Logger: logger, Clock: p.clock, Keep: retention.Keep{Alerts: w.conf.keep, Trails: w.conf.keep},
+		Store: (*store)(p), Observer: p, Logger: logger, Clock: p.clock, Keep: retention.Keep{Alerts: w.conf.keep, Contents: w.conf.keep},
 	})
 	fail(err)
 	p.resolver = &resolution.Resolver{Store: (*resolver)(p), Source: (*resolver)(p), Interval: resolveEvery, Logger: logger}

@@ -302,7 +302,7 @@ func (q *Queries) SweepRaise(ctx context.Context, arg SweepRaiseParams) ([]Sweep
 	return items, nil
 }
 
-const sweepTrails = `-- name: SweepTrails :one
+const sweepResponses = `-- name: SweepResponses :one
 with old as (
     select notification_id
     from settlement
@@ -323,14 +323,15 @@ with old as (
 select count(*) from swept
 `
 
-type SweepTrailsParams struct {
+type SweepResponsesParams struct {
 	Keep time.Duration
 	Most int32
 }
 
-// Deletes the requests and answers of messages that were settled long ago, oldest first.
-func (q *Queries) SweepTrails(ctx context.Context, arg SweepTrailsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, sweepTrails, arg.Keep, arg.Most)
+// Deletes the stored responses of messages that were settled long ago, oldest first. A settlement has a
+// trail while they are stored.
+func (q *Queries) SweepResponses(ctx context.Context, arg SweepResponsesParams) (int64, error) {
+	row := q.db.QueryRow(ctx, sweepResponses, arg.Keep, arg.Most)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

@@ -2,8 +2,9 @@
 -- The transaction holds the lock until it ends: one replica sweeps at a time.
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked;
 
--- name: SweepTrails :one
--- Deletes the requests and answers of messages that were settled long ago, oldest first.
+-- name: SweepResponses :one
+-- Deletes the stored responses of messages that were settled long ago, oldest first. A settlement has a
+-- trail while they are stored.
 with old as (
     select notification_id
     from settlement

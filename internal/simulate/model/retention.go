@@ -31,8 +31,8 @@ func (db *Postgres) Bodies(_ context.Context, keep, _ time.Duration, most int) (
 	return more, err
 }
 
-// Trails deletes the oldest trails.
-func (db *Postgres) Trails(_ context.Context, keep time.Duration, most int) (swept int, err error) {
+// Responses deletes the oldest stored responses.
+func (db *Postgres) Responses(_ context.Context, keep time.Duration, most int) (swept int, err error) {
 	err = db.tx(func() error {
 		before := db.now().Add(-keep)
 		for _, id := range byID(&db.settlements) {
