@@ -71,7 +71,7 @@ func (a *App) watchBreakers(ctx context.Context) {
 		a.metrics.Suppressed(escalated.Suppressed)
 		for _, step := range escalated.Empty {
 			a.metrics.emptySteps.Inc()
-			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody, because its teams and webhooks no longer exist; handle the alert in the inbox", slog.String("alert_id", step.AlertID.String()),
+			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody, because its webhooks and teams no longer exist, or the teams have no webhooks; handle the alert in the inbox", slog.String("alert_id", step.AlertID.String()),
 				slog.String("tenant_id", step.Tenant), slog.Int("after_minutes", step.AfterMinutes))
 		}
 	}

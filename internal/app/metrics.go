@@ -100,7 +100,7 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_outcomes_unapplied_total", Help: "Batches of outcomes that this replica stored, but did not apply to the circuit breakers and pauses of their webhooks.",
 		}),
 		emptySteps: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their teams and webhooks no longer exist.",
+			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their webhooks and teams no longer exist, or the teams have no webhooks.",
 		}),
 		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_notifications_suppressed_total", Help: "Messages of this replica that a silence suppressed.",
