@@ -48,7 +48,7 @@ func TestReceiversAreListedAndChecked(t *testing.T) {
 	}
 	out.Reset()
 	refused := write("refused.yml", strings.Replace(string(own), "event_action: trigger", "event_action: open", 1))
-	if err := (&receiversCheck{Files: []string{refused}}).Run(&out); err == nil || !strings.Contains(out.String(), "✗ fired: the body does not match the preset's schema") {
+	if err := (&receiversCheck{Files: []string{refused}}).Run(&out); err == nil || !strings.Contains(out.String(), "✗ fired: the body does not match the receiver's schema") {
 		t.Errorf("%v: %s", err, &out)
 	}
 	out.Reset()

@@ -60,7 +60,7 @@ func (p *Preset) check(messages samples) Report {
 				problem("%s: %v", event, err)
 			}
 			if err := p.Valid(body.Content); err != nil {
-				problem("%s: the body does not match the preset's schema: %v", event, err)
+				problem("%s: the body does not match the receiver's schema: %v", event, err)
 			}
 			for _, cut := range cuts {
 				if key := string(event) + cut.Pointer; !seen[key] {

@@ -108,7 +108,7 @@ func Parse(file string, text []byte) (*Preset, error) {
 		return nil, r.syntax(err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, r.fail(1, "The file contains more than one document; put each preset into a separate file")
+		return nil, r.fail(1, "The file contains more than one document; put each receiver into a separate file")
 	}
 	r.lines = linesOf(text)
 	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers, r.schedule, r.captured} {
@@ -322,7 +322,7 @@ func (r *reader) limits() error {
 		leaves := r.leaves[entry.Pointer.Value]
 		switch {
 		case len(leaves) == 0:
-			return r.fail(entry.Pointer.Line, "%s: no body has a text there; write the pointer as in the preset's bodies, with * for each element of a list", entry.Pointer.Value)
+			return r.fail(entry.Pointer.Line, "%s: no body has a text there; write the pointer as in the bodies of this file, with * for each element of a list", entry.Pointer.Value)
 		case entry.Max < 1 || !entry.Unit.valid():
 			return r.fail(entry.Pointer.Line, "%s: max must be at least 1, and unit be bytes, runes or utf16", entry.Pointer.Value)
 		}

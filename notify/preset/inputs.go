@@ -45,7 +45,7 @@ func (r *reader) inputs() error {
 		case in.Secret && in.Default != "":
 			problem = "is a secret and cannot have a default"
 		case in.Example == "" && !in.Optional:
-			problem = "needs an example, which is used to test the preset"
+			problem = "needs an example, which is used to test the file"
 		}
 		if problem == "" && in.Example != "" {
 			if fields := in.check(in.Example); len(fields) > 0 {

@@ -30,13 +30,13 @@ type Set struct{ list []*Preset }
 var builtIn = sync.OnceValues(func() ([]*Preset, error) { //nolint:gochecknoglobals // read once
 	files, err := fs.Glob(receivers, "receivers/*.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("list presets: %w", err)
+		return nil, fmt.Errorf("list receivers: %w", err)
 	}
 	var list []*Preset
 	for _, file := range files {
 		text, err := receivers.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read preset: %w", err)
+			return nil, fmt.Errorf("read receiver: %w", err)
 		}
 		p, err := Parse(strings.TrimPrefix(file, "receivers/"), text)
 		if err != nil {
@@ -87,7 +87,7 @@ func Load(paths ...string) (*Set, error) {
 func ReadFile(path string) (*Preset, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read preset: %w", err)
+		return nil, fmt.Errorf("read receiver: %w", err)
 	}
 	p, err := Parse(path, text)
 	if err != nil {
@@ -100,14 +100,14 @@ func ReadFile(path string) (*Preset, error) {
 func filesOf(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("read presets: %w", err)
+		return nil, fmt.Errorf("read receivers: %w", err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("read presets: %w", err)
+		return nil, fmt.Errorf("read receivers: %w", err)
 	}
 	var files []string
 	for _, entry := range entries {

@@ -317,7 +317,7 @@ func requestVariables() []variable {
 	}
 	return []variable{
 		of("key", "The key by which the receiver knows the alert: the same in every message about it", func(r *Request) string { return r.Key }),
-		of("reference", "The receiver's own ID of what an earlier message opened, if a preset captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
+		of("reference", "The receiver's own ID of what an earlier message opened, if the receiver's file captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
 		of("word", "The event in words, such as Acknowledged", func(r *Request) string { return r.Word }),
 		of("severity", "The severity in the receiver's own words, if these are texts", func(r *Request) string { return r.Severity }),
