@@ -74,16 +74,16 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
 }
 
-// display identifies a browser that shows pages with a token. Any page of another site can make the
+// display identifies a wall screen: a browser that shows pages with a token. Any page of another site can make the
 // browser send its cookie, and anybody in front of the screen can use it, so the token must be
 // read-only.
 func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 	t, err := s.Authenticator.Token(ctx, secret)
 	if err != nil {
-		return Identity{}, notIdentified(err, "The token of this screen is no longer valid: it was revoked or has expired. Open the screen with a new one")
+		return Identity{}, notIdentified(err, "The token of this wall screen is no longer valid: it was revoked or has expired. Open the wall screen with a new one")
 	}
 	if t.Role != access.Viewer {
-		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen needs a token with the role viewer; this one has the role "+string(t.Role)+". Create one with the role viewer")
+		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A wall screen needs a token with the role viewer; this one has the role "+string(t.Role)+". Create one with the role viewer")
 	}
 	return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 }

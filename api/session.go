@@ -71,7 +71,7 @@ func (s *server) CreateSession(ctx context.Context, req CreateSessionRequestObje
 	return CreateSession200JSONResponse{signedIn}, err
 }
 
-// displayFor is how long a browser keeps the token of a screen. The token itself may expire
+// displayFor is how long a browser keeps the token of a wall screen. The token itself may expire
 // earlier.
 const displayFor = 400 * 24 * time.Hour
 
@@ -84,7 +84,7 @@ func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject
 	// A link sent by somebody else must not replace a person's session.
 	this := callOf(ctx)
 	if this.secret != "" && !access.PlausibleToken(this.secret) && this.holds(ctx) == nil {
-		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before you use the token of a screen")
+		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before you use the token of a wall screen")
 	}
 	if _, err := s.display(ctx, secret); err != nil {
 		return nil, err

@@ -5780,10 +5780,10 @@ type ClientInterface interface {
 
 	// BeginDisplayWithBody Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-	// stays, and the response is 409.
+	// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+	// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+	// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+	// session stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5792,10 +5792,10 @@ type ClientInterface interface {
 
 	// BeginDisplay Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-	// stays, and the response is 409.
+	// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+	// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+	// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+	// session stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8042,10 +8042,10 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 
 // BeginDisplayWithBody Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-// stays, and the response is 409.
+// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+// session stays, and the response is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8064,10 +8064,10 @@ func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, b
 
 // BeginDisplay Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-// stays, and the response is 409.
+// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+// session stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15555,10 +15555,10 @@ type ClientWithResponsesInterface interface {
 
 	// BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-	// stays, and the response is 409.
+	// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+	// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+	// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+	// session stays, and the response is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15567,10 +15567,10 @@ type ClientWithResponsesInterface interface {
 
 	// BeginDisplayWithResponse Show pages in a browser with a token
 	//
-	// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-	// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-	// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-	// stays, and the response is 409.
+	// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+	// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+	// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+	// session stays, and the response is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -22965,10 +22965,10 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 
 // BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-// stays, and the response is 409.
+// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+// session stays, and the response is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22983,10 +22983,10 @@ func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Conte
 
 // BeginDisplayWithResponse Show pages in a browser with a token
 //
-// For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-// viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-// role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-// stays, and the response is 409.
+// For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+// role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+// another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+// session stays, and the response is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

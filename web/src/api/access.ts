@@ -43,13 +43,13 @@ export function takeLinkSecret(): string {
   return hash.slice(1);
 }
 
-/** The address at which a screen with a token is opened. */
+/** The address at which a wall screen with a token is opened. */
 export const wallAddress = (token: string) => `${globalThis.location.origin}/wall#${token}`;
 
-/** The token of a screen that the server has neither accepted nor refused yet. */
+/** The token of a wall screen that the server has neither accepted nor refused yet. */
 let displayToken = "";
 
-/** Removes the token of a screen from the address, so that nobody can read it from the screen. */
+/** Removes the token of a wall screen from the address, so that nobody can read it from the screen. */
 function takeDisplayToken(): string {
   const { pathname, hash } = globalThis.location;
   const token = pathname === "/wall" ? /^#(tcn_[a-z0-9]+)$/.exec(hash)?.[1] : undefined;
@@ -61,7 +61,7 @@ function takeDisplayToken(): string {
 }
 
 /**
- * Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link, and the token of a screen,
+ * Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link, and the token of a wall screen,
  * with which this browser then shows pages.
  */
 export function session(takeSecret: () => string = takeLinkSecret) {

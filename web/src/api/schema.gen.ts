@@ -1405,10 +1405,10 @@ export interface paths {
         put?: never;
         /**
          * Show pages in a browser with a token
-         * @description For a screen where nobody signs in: the cookie of the response contains the token, which must have the role
-         *     viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with another
-         *     role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the session
-         *     stays, and the response is 409.
+         * @description For a wall screen, where nobody signs in: the cookie of the response contains the token, which must have the
+         *     role viewer. The cookie is valid as long as the token: revoking the token ends it immediately. For a token with
+         *     another role, the response is 403, and for an invalid one 401. If someone is signed in with the browser, the
+         *     session stays, and the response is 409.
          */
         post: operations["beginDisplay"];
         delete?: never;
