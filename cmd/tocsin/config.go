@@ -158,7 +158,7 @@ Durations are written as ` + "`500ms`, `30s`, `5m`, `12h`" + `, retention also a
 		{"Databases", []string{"postgres-", "clickhouse-", "source-"}},
 		{"Server", []string{"roles", "listen", "public-url", "exchange-url", "config", "log-", "traces-", "shutdown-", "encryption-key"}},
 		{"Wake-up bus", []string{"bus"}},
-		{"Retention", []string{"retention-", "sweep-", "audit-"}},
+		{"Retention", []string{"retention-", "audit-"}},
 		{"Access", []string{"access", "tenant", "admin-", "session-", "trusted-", "metrics-"}},
 		{"OpenID Connect", []string{"oidc-"}},
 		{"Evaluation and delivery", []string{""}},

@@ -80,12 +80,12 @@ type serve struct {
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far evaluation stays behind ClickHouse's clock." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Maximum number of exchanges that are read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
-	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is the former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
+	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is the former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR" aliases:"claim-for"`
 	EvaluateWorkers   int             `help:"Maximum number of partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a message stays with a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
 	DeadAfter         time.Duration   `help:"Time without a heartbeat after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
-	ReapInterval      time.Duration   `help:"Time between searches for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
+	DeadCheckInterval time.Duration   `help:"Time between searches for dead replicas. TOCSIN_REAP_INTERVAL is the former name." default:"30s" env:"TOCSIN_DEAD_CHECK_INTERVAL,TOCSIN_REAP_INTERVAL" aliases:"reap-interval"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one, the message is exhausted. Each pause is lengthened or shortened by up to a fifth. Some receivers have their own pauses." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	BreakerAfter      int             `help:"Consecutive unanswered attempts after which the circuit breaker of a webhook opens." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
 	BreakerPause      time.Duration   `help:"Pause of an open circuit breaker before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
@@ -99,7 +99,7 @@ type serve struct {
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the contents of messages (the bodies that were sent, and the responses) are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
-	SweepInterval     time.Duration   `help:"Time between deletions of data that is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
+	RetentionInterval time.Duration   `help:"Time between deletions of data that is older than its retention, by one replica at a time. TOCSIN_SWEEP_INTERVAL is the former name." default:"1m" env:"TOCSIN_RETENTION_INTERVAL,TOCSIN_SWEEP_INTERVAL" aliases:"sweep-interval"`
 	TracesURL         string          `help:"Collector to which traces are exported with OTLP over HTTP, such as http://collector:4318; without it, nothing is traced. OTEL_EXPORTER_OTLP_HEADERS and similar variables set headers and certificates." env:"TOCSIN_TRACES_URL" placeholder:"URL"`
 	TracesShare       float64         `help:"Share of the traces that are exported, from 0 to 1. Passes that raise an alert or fail are always exported." default:"0.01" env:"TOCSIN_TRACES_SHARE" placeholder:"SHARE"`
 	ShutdownDelay     time.Duration   `help:"How long requests are still accepted after a signal, while /readyz answers 503: the time that a load balancer needs to notice." default:"0s" env:"TOCSIN_SHUTDOWN_DELAY"`
@@ -163,11 +163,11 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 		Receivers: s.Receivers, SlackAPIURL: s.SlackAPIURL, OutgoingCAs: roots, DispatchSlots: s.DispatchSlots,
 		OutgoingProxy: app.OutgoingProxy{URL: s.OutgoingProxy, Except: s.OutgoingNoProxy, Resolves: s.OutgoingProxyDNS},
 		TickInterval:  s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
-		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
+		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, DeadCheckInterval: s.DeadCheckInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
 		Bus:             app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
-		ResolveInterval: s.ResolveInterval, ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
+		ResolveInterval: s.ResolveInterval, ReconcileInterval: s.ReconcileInterval, RetentionInterval: s.RetentionInterval,
 		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Contents: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
 		Traces: app.TraceOptions{URL: s.TracesURL, Share: s.TracesShare},
@@ -190,7 +190,7 @@ func (s *serve) zeros() error {
 		{"TOCSIN_LEASE", s.Lease == 0},
 		{"TOCSIN_HEARTBEAT_INTERVAL", s.HeartbeatInterval == 0},
 		{"TOCSIN_DEAD_AFTER", s.DeadAfter == 0},
-		{"TOCSIN_REAP_INTERVAL", s.ReapInterval == 0},
+		{"TOCSIN_DEAD_CHECK_INTERVAL", s.DeadCheckInterval == 0},
 		{"TOCSIN_BREAKER_AFTER", s.BreakerAfter == 0},
 		{"TOCSIN_BREAKER_PAUSE", s.BreakerPause == 0},
 		{"TOCSIN_BREAKER_MAX_PAUSE", s.BreakerMaxPause == 0},
@@ -201,7 +201,7 @@ func (s *serve) zeros() error {
 		{"TOCSIN_RECONCILE_INTERVAL", s.ReconcileInterval == 0},
 		{"TOCSIN_RETENTION_ALERTS", s.RetentionAlerts == 0},
 		{"TOCSIN_RETENTION_ATTEMPTS", s.RetentionAttempts == 0},
-		{"TOCSIN_SWEEP_INTERVAL", s.SweepInterval == 0},
+		{"TOCSIN_RETENTION_INTERVAL", s.RetentionInterval == 0},
 		{"TOCSIN_SHUTDOWN_TIMEOUT", s.ShutdownTimeout == 0},
 		{"TOCSIN_SESSION_IDLE", s.SessionIdle == 0},
 		{"TOCSIN_SESSION_LIFETIME", s.SessionLifetime == 0},

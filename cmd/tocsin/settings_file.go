@@ -90,23 +90,35 @@ func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string,
 	var errs []error
 	for i := 0; i < len(root.Content); i += 2 {
 		key, node := root.Content[i], root.Content[i+1]
-		flag := known[key.Value]
-		_, twice := values[key.Value]
-		switch {
-		case flag == nil:
+		flag := settingNamed(key.Value, known)
+		if flag == nil {
 			errs = append(errs, fmt.Errorf("line %d: unknown setting %s%s", key.Line, key.Value, suggestion(key.Value, known)))
 			continue
-		case twice:
-			errs = append(errs, fmt.Errorf("line %d: %s is set twice; remove one of the lines", key.Line, key.Value))
+		}
+		if _, twice := values[flag.Name]; twice {
+			errs = append(errs, fmt.Errorf("line %d: %s is set twice; remove one of the lines", key.Line, flag.Name))
 			continue
 		}
 		value, err := settingOf(flag, node)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("line %d: %s %w", node.Line, key.Value, err))
 		}
-		values[key.Value] = value
+		values[flag.Name] = value
 	}
 	return values, errors.Join(errs...)
+}
+
+// settingNamed returns the flag of a setting with a name, which may be a former one; nil if there is none.
+func settingNamed(name string, known map[string]*kong.Flag) *kong.Flag {
+	if f := known[name]; f != nil {
+		return f
+	}
+	for _, f := range known {
+		if slices.Contains(f.Aliases, name) {
+			return f
+		}
+	}
+	return nil
 }
 
 // lineOf returns the line in a YAML error.

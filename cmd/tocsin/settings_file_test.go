@@ -63,6 +63,36 @@ page-size: 5
 	}
 }
 
+// TestFormerNamesOfSettings sets each renamed setting by its former name, and by both: the present one counts.
+func TestFormerNamesOfSettings(t *testing.T) {
+	unset(t, "TOCSIN_POSTGRES_URL", "TOCSIN_CLICKHOUSE_URL", "TOCSIN_ENCRYPTION_KEY")
+	for name, c := range map[string]struct {
+		former string
+		of     func(s *serve) time.Duration
+	}{
+		"TOCSIN_PARTITION_LEASE":     {"TOCSIN_CLAIM_FOR", func(s *serve) time.Duration { return s.PartitionLease }},
+		"TOCSIN_DEAD_CHECK_INTERVAL": {"TOCSIN_REAP_INTERVAL", func(s *serve) time.Duration { return s.DeadCheckInterval }},
+		"TOCSIN_RETENTION_INTERVAL":  {"TOCSIN_SWEEP_INTERVAL", func(s *serve) time.Duration { return s.RetentionInterval }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unset(t, name, c.former)
+			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(c.former, prefix)), "_", "-")
+			expect := func(how string, want time.Duration, document string, args ...string) {
+				t.Helper()
+				if got, _, err := parsed(t, minimal+document, append([]string{"serve"}, args...)...); err != nil || c.of(&got.Serve) != want {
+					t.Errorf("%s: %v, %v, want %v", how, c.of(&got.Serve), err, want)
+				}
+			}
+			expect("by key", 7*time.Minute, key+": 7m\n")
+			expect("by flag", 8*time.Minute, "", "--"+key+"=8m")
+			t.Setenv(c.former, "9m")
+			expect("by variable", 9*time.Minute, key+": 7m\n")
+			t.Setenv(name, "10m")
+			expect("by both variables", 10*time.Minute, "")
+		})
+	}
+}
+
 // TestOneFileServesEveryCommand checks that a command ignores the settings that only others have.
 func TestOneFileServesEveryCommand(t *testing.T) {
 	unset(t, "TOCSIN_POSTGRES_URL")
@@ -74,25 +104,26 @@ func TestOneFileServesEveryCommand(t *testing.T) {
 
 func TestAWrongSettingsFileIsExplained(t *testing.T) {
 	for document, want := range map[string]string{
-		"clickhouse_url: x":           "line 1: unknown setting clickhouse_url; clickhouse-url is one",
-		"TOCSIN_LISTEN: x":            "line 1: unknown setting TOCSIN_LISTEN; listen is one",
-		"tick-intervall: 1s":          "unknown setting tick-intervall; tick-interval is one",
-		"colour: red":                 "unknown setting colour; docs/settings.md lists them",
-		"config: other.yaml":          "unknown setting config",
-		"\nlisten:":                   "line 2: listen has no value",
-		"listen: [a]":                 "line 1: listen takes a single value",
-		"retry-schedule: {a: b}":      "retry-schedule takes a list",
-		"retry-schedule: [[1m]]":      "takes a list of single values",
-		"oidc-role-map: [a]":          "oidc-role-map takes a mapping",
-		"listen: a\nlisten: b":        "line 2: listen is set twice; remove one of the lines",
-		"- listen":                    "must be one mapping",
-		"listen: a\n---\nlease: 1m":   "line 2: the file contains several documents",
-		"listen: a\n---\n{s3cret: a":  "not YAML",
-		"encryption-key: {s3cret: a":  "not YAML",
-		"encryption-key: *s3cret":     "not YAML",
-		"tick-interval: sometimes":    "tick-interval",
-		"log-level: loud":             "log-level",
-		"page-size: 1\nlease: [1, 2]": "line 2: lease takes a single value",
+		"clickhouse_url: x":                  "line 1: unknown setting clickhouse_url; clickhouse-url is one",
+		"TOCSIN_LISTEN: x":                   "line 1: unknown setting TOCSIN_LISTEN; listen is one",
+		"tick-intervall: 1s":                 "unknown setting tick-intervall; tick-interval is one",
+		"colour: red":                        "unknown setting colour; docs/settings.md lists them",
+		"config: other.yaml":                 "unknown setting config",
+		"\nlisten:":                          "line 2: listen has no value",
+		"listen: [a]":                        "line 1: listen takes a single value",
+		"retry-schedule: {a: b}":             "retry-schedule takes a list",
+		"retry-schedule: [[1m]]":             "takes a list of single values",
+		"oidc-role-map: [a]":                 "oidc-role-map takes a mapping",
+		"listen: a\nlisten: b":               "line 2: listen is set twice; remove one of the lines",
+		"claim-for: 1m\npartition-lease: 1m": "line 2: partition-lease is set twice; remove one of the lines",
+		"- listen":                           "must be one mapping",
+		"listen: a\n---\nlease: 1m":          "line 2: the file contains several documents",
+		"listen: a\n---\n{s3cret: a":         "not YAML",
+		"encryption-key: {s3cret: a":         "not YAML",
+		"encryption-key: *s3cret":            "not YAML",
+		"tick-interval: sometimes":           "tick-interval",
+		"log-level: loud":                    "log-level",
+		"page-size: 1\nlease: [1, 2]":        "line 2: lease takes a single value",
 	} {
 		_, _, err := parsed(t, document, "version")
 		// Settings of serve are read only by serve.

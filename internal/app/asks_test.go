@@ -191,7 +191,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 			w.replica(func(o *app.Options) {
 				o.PostgresURL, o.Roles, o.TickInterval = tap.url, c.roles, tick
 				// However slow the machine is, no pass is made in the period that is watched.
-				o.SweepInterval = time.Hour
+				o.RetentionInterval = time.Hour
 			})
 			w.until("it listens", func() bool {
 				asked := tap.counts()

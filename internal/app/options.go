@@ -92,8 +92,8 @@ type Options struct {
 	// DeadAfter is the silence after which a replica's claims are released, 1 min
 	// by default; at least three heartbeat intervals.
 	DeadAfter time.Duration
-	// ReapInterval is the time between looks for dead replicas, 30 s by default.
-	ReapInterval time.Duration
+	// DeadCheckInterval is the time between searches for dead replicas, 30 s by default.
+	DeadCheckInterval time.Duration
 	// RetrySchedule holds the pauses after the first, second … failed attempt of
 	// a message, that of [notify.DefaultPolicy] by default.
 	RetrySchedule []time.Duration
@@ -114,8 +114,8 @@ type Options struct {
 	// Keep is how long data is kept after its end, 90 d for alerts and 30 d for the contents of
 	// messages by default.
 	Keep retention.Keep
-	// SweepInterval is the time between deletions of older data, 1 min by default.
-	SweepInterval time.Duration
+	// RetentionInterval is the time between deletions of older data, 1 min by default.
+	RetentionInterval time.Duration
 	// ShutdownDelay is how long the HTTP server continues to accept connections while /readyz says
 	// that it is about to end; 0 by default.
 	ShutdownDelay time.Duration
@@ -227,7 +227,7 @@ func (o *Options) validate() error {
 		{int64(o.PollInterval), "TOCSIN_POLL_INTERVAL"},
 		{int64(o.ResolveInterval), "TOCSIN_RESOLVE_INTERVAL"},
 		{int64(o.ReconcileInterval), "TOCSIN_RECONCILE_INTERVAL"},
-		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
+		{int64(o.RetentionInterval), "TOCSIN_RETENTION_INTERVAL"},
 		{int64(o.ShutdownDelay), "TOCSIN_SHUTDOWN_DELAY"},
 		{int64(o.ShutdownTimeout), "TOCSIN_SHUTDOWN_TIMEOUT"},
 		{int64(o.DispatchSlots), "TOCSIN_DISPATCH_SLOTS"},
@@ -259,13 +259,13 @@ func (o *Options) validate() error {
 		}
 	}
 	if err := o.heartbeat().Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_REAP_INTERVAL: %w", err))
+		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_DEAD_CHECK_INTERVAL: %w", err))
 	}
 	return errors.Join(errs...)
 }
 
 func (o *Options) heartbeat() lease.Timing {
-	return lease.Timing{Interval: o.HeartbeatInterval, DeadAfter: o.DeadAfter, ReapInterval: o.ReapInterval}.WithDefaults()
+	return lease.Timing{Interval: o.HeartbeatInterval, DeadAfter: o.DeadAfter, DeadCheckInterval: o.DeadCheckInterval}.WithDefaults()
 }
 
 func (o *Options) has(r Role) bool { return slices.Contains(o.Roles, r) }

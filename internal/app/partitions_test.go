@@ -89,7 +89,7 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	tenants := w.tenantsEverywhere()
 	// Leases outlast the test, except at the end of a process that is killed.
 	settings := []string{
-		"TOCSIN_ROLES=evaluate", "TOCSIN_PARTITION_LEASE=3s", "TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=9s", "TOCSIN_REAP_INTERVAL=1s",
+		"TOCSIN_ROLES=evaluate", "TOCSIN_PARTITION_LEASE=3s", "TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=9s", "TOCSIN_DEAD_CHECK_INTERVAL=1s",
 	}
 	n := 0
 	var failed time.Time

@@ -25,7 +25,7 @@ import (
 // themselves: what is taken over was released.
 func brisk() []string {
 	return []string{
-		"TOCSIN_HEARTBEAT_INTERVAL=200ms", "TOCSIN_DEAD_AFTER=2500ms", "TOCSIN_REAP_INTERVAL=300ms",
+		"TOCSIN_HEARTBEAT_INTERVAL=200ms", "TOCSIN_DEAD_AFTER=2500ms", "TOCSIN_DEAD_CHECK_INTERVAL=300ms",
 		"TOCSIN_PARTITION_LEASE=10m", "TOCSIN_LEASE=10m",
 	}
 }

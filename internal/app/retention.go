@@ -19,7 +19,7 @@ import (
 func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
 	a.sweeper, err = retention.New(retention.Options{
 		Store: db.Retention(), Observer: a.metrics, Logger: a.options.Logger.With(slog.String("part", "retention")),
-		Clock: a.options.Clock, Keep: a.options.Keep, Interval: a.options.SweepInterval,
+		Clock: a.options.Clock, Keep: a.options.Keep, Interval: a.options.RetentionInterval,
 	})
 	if err != nil {
 		return err

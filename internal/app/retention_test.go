@@ -308,7 +308,7 @@ func TestKilledWhileSweeping(t *testing.T) {
 			w.exec(resolvedLongAgo)
 			w.exec(settledLongAgo)
 			goOn := w.pauseInside(trigger)
-			settings := []string{"TOCSIN_SWEEP_INTERVAL=100ms", "TOCSIN_RETENTION_ALERTS=30d", "TOCSIN_RETENTION_ATTEMPTS=10d"}
+			settings := []string{"TOCSIN_RETENTION_INTERVAL=100ms", "TOCSIN_RETENTION_ALERTS=30d", "TOCSIN_RETENTION_ATTEMPTS=10d"}
 			first := w.serve(settings...)
 			w.untilInside()
 			first.kill()

@@ -14,7 +14,8 @@ const (
 	settingsPage = "docs/settings.md"
 )
 
-var settingListed = regexp.MustCompile("(?m)^\\| `TOCSIN_([A-Z_]+)`")
+// settingListed matches a setting in the reference, by its present name or a former one.
+var settingListed = regexp.MustCompile("(?m)^\\| `TOCSIN_([A-Z_]+)`|TOCSIN_([A-Z_]+) is the former name")
 
 // notInChart lists the settings that the chart's values must not contain.
 func notInChart() []string {
@@ -54,7 +55,7 @@ func checkChartSettings(tree fs.FS) ([]string, error) {
 	takes := schema.Properties.Settings.PropertyNames.Enum
 	var findings, listed []string
 	for _, match := range settingListed.FindAllStringSubmatch(string(page), -1) {
-		name := strings.ReplaceAll(strings.ToLower(match[1]), "_", "-")
+		name := strings.ReplaceAll(strings.ToLower(match[1]+match[2]), "_", "-")
 		listed = append(listed, name)
 		if slices.Contains(takes, name) == slices.Contains(notInChart(), name) {
 			findings = append(findings, fmt.Sprintf("%s: settings must take %s, or internal/checks/chart.go say why it must not, such as a secret", chartSchema, name))

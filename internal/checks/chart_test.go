@@ -12,6 +12,7 @@ func TestTheChartTakesTheSettingsThatThereAre(t *testing.T) {
 		"as it is":          {page, `"tick-interval"`, ""},
 		"a new setting":     {page + "| `TOCSIN_NEW` | | x |\n", `"tick-interval"`, "settings must take new"},
 		"a setting is gone": {page, `"tick-interval", "old"`, "settings takes old, which docs/settings.md does not list"},
+		"a former name":     {page + "| `TOCSIN_NEW` | | x. TOCSIN_OLD is the former name. |\n", `"tick-interval", "new"`, "settings must take old"},
 		"a secret":          {page, `"tick-interval", "bus-url"`, "settings must take bus-url, or"},
 	} {
 		t.Run(name, func(t *testing.T) {

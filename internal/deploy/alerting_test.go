@@ -220,7 +220,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	var away, older atomic.Bool
 	settings := []string{
-		"TOCSIN_CLICKHOUSE_URL=" + source(t, &away, &older), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s",
+		"TOCSIN_CLICKHOUSE_URL=" + source(t, &away, &older), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_DEAD_CHECK_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_RETENTION_INTERVAL=1s",
 		"TOCSIN_BREAKER_AFTER=1", "TOCSIN_BREAKER_PAUSE=1s", "TOCSIN_BREAKER_MAX_PAUSE=1s", "TOCSIN_RETRY_SCHEDULE=2s" + strings.Repeat(",2s", 200),
 	}
 	database, err := pgx.Connect(t.Context(), postgres.String())

@@ -83,8 +83,8 @@ type Timing struct {
 	// DeadAfter is the silence after which a replica counts as dead, 1 min by default. It is at
 	// least three intervals, so that one or two lost heartbeats have no effect.
 	DeadAfter time.Duration
-	// ReapInterval is the time between looks for dead replicas, 30 s by default.
-	ReapInterval time.Duration
+	// DeadCheckInterval is the time between searches for dead replicas, 30 s by default.
+	DeadCheckInterval time.Duration
 	// ForgetAfter is the silence after which a row is deleted, 1 h by default.
 	ForgetAfter time.Duration
 }
@@ -97,7 +97,7 @@ func (t Timing) WithDefaults() Timing {
 	}{
 		{&t.Interval, 10 * time.Second},
 		{&t.DeadAfter, time.Minute},
-		{&t.ReapInterval, 30 * time.Second},
+		{&t.DeadCheckInterval, 30 * time.Second},
 		{&t.ForgetAfter, max(time.Hour, 2*t.DeadAfter)},
 	} {
 		if *d.value == 0 {
@@ -110,7 +110,7 @@ func (t Timing) WithDefaults() Timing {
 // Validate returns what is wrong with t, which must have its defaults.
 func (t Timing) Validate() error {
 	var errs []error
-	if t.Interval <= 0 || t.DeadAfter <= 0 || t.ReapInterval <= 0 || t.ForgetAfter <= 0 {
+	if t.Interval <= 0 || t.DeadAfter <= 0 || t.DeadCheckInterval <= 0 || t.ForgetAfter <= 0 {
 		errs = append(errs, errors.New("the times of heartbeats must be positive"))
 	}
 	if t.DeadAfter < 3*t.Interval {

@@ -48,7 +48,7 @@ func New(o Options) (*Member, error) {
 // Run sends heartbeats and reaps until ctx ends. The first heartbeat is sent at once. A failure is
 // logged when it begins and when it is over.
 func (m *Member) Run(ctx context.Context) {
-	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.ReapInterval)
+	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.DeadCheckInterval)
 	defer beats.Stop()
 	defer reaps.Stop()
 	m.beat(ctx)

@@ -256,7 +256,7 @@ func TestLeaving(t *testing.T) {
 func TestTiming(t *testing.T) {
 	t.Parallel()
 	if got, want := (lease.Timing{}).WithDefaults(), (lease.Timing{
-		Interval: 10 * time.Second, DeadAfter: time.Minute, ReapInterval: 30 * time.Second, ForgetAfter: time.Hour,
+		Interval: 10 * time.Second, DeadAfter: time.Minute, DeadCheckInterval: 30 * time.Second, ForgetAfter: time.Hour,
 	}); got != want || got.Validate() != nil {
 		t.Errorf("defaults %+v, %v", got, got.Validate())
 	}
@@ -265,7 +265,7 @@ func TestTiming(t *testing.T) {
 		want   []string
 	}{
 		"dead too soon":        {lease.Timing{Interval: 21 * time.Second}, []string{"at least three times"}},
-		"negative":             {lease.Timing{ReapInterval: -1}, []string{"must be positive"}},
+		"negative":             {lease.Timing{DeadCheckInterval: -1}, []string{"must be positive"}},
 		"forgotten while dead": {lease.Timing{ForgetAfter: time.Second}, []string{"is forgotten after 1s"}},
 		"two things": {
 			lease.Timing{Interval: -1, ForgetAfter: time.Minute},

@@ -35,7 +35,7 @@ func (w *World) Start(ctx context.Context, settings ...string) (*Replica, error)
 		"TOCSIN_ENCRYPTION_KEY=" + key, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
 		"SSL_CERT_FILE=" + w.Authority, "TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_SETTLE=0s", "TOCSIN_LOG_LEVEL=info",
 		// What is done beside the work stays out of the minutes that are measured.
-		"TOCSIN_RECONCILE_INTERVAL=24h", "TOCSIN_SWEEP_INTERVAL=24h",
+		"TOCSIN_RECONCILE_INTERVAL=24h", "TOCSIN_RETENTION_INTERVAL=24h",
 	}, settings...)
 	running := &running{found: make(chan string, 1)}
 	p, err := child.Start(child.Options{Path: w.Program, Args: []string{"serve"}, Env: env, Stderr: running})
