@@ -37,3 +37,23 @@ func TestReconcileReportsWhatIsMissing(t *testing.T) {
 		b.do("POST", path+"?hours="+hours, "").want(400)
 	}
 }
+
+// TestKindsOfFindings checks that each kind of finding is one of those of the document.
+func TestKindsOfFindings(t *testing.T) {
+	kinds := map[reconcile.FindingKind]api.ReconciliationFindingKind{
+		reconcile.Missing: "MISSING", reconcile.Unfounded: "UNEXPECTED", reconcile.Different: "DIFFERENT", reconcile.Late: "LATE", reconcile.Unchecked: "UNCHECKED",
+	}
+	var kind reconcile.FindingKind
+	b := newBench(t, func(o *api.Options) {
+		o.Reconciler = reconcilerFunc(func(time.Duration) (reconcile.Reconciliation, error) {
+			return reconcile.Reconciliation{Findings: []reconcile.Finding{{Kind: kind}}}, nil
+		})
+	})
+	for found, want := range kinds {
+		kind = found
+		got := into[api.Reconciliation](b.do("POST", "/api/v1/rules/01975d5e-7b84-7000-8000-000000000001/reconcile", "").want(200))
+		if list := *got.Findings; len(list) != 1 || list[0].Kind != want || !want.Valid() {
+			t.Errorf("%s: %+v, want %s", found, list, want)
+		}
+	}
+}

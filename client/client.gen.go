@@ -536,11 +536,11 @@ func (e ReceiverRequestEvent) Valid() bool {
 
 // Defines values for ReconciliationFindingKind.
 const (
-	ReconciliationFindingKindDIFFERENT ReconciliationFindingKind = "DIFFERENT"
-	ReconciliationFindingKindLATE      ReconciliationFindingKind = "LATE"
-	ReconciliationFindingKindMISSING   ReconciliationFindingKind = "MISSING"
-	ReconciliationFindingKindUNCHECKED ReconciliationFindingKind = "UNCHECKED"
-	ReconciliationFindingKindUNFOUNDED ReconciliationFindingKind = "UNFOUNDED"
+	ReconciliationFindingKindDIFFERENT  ReconciliationFindingKind = "DIFFERENT"
+	ReconciliationFindingKindLATE       ReconciliationFindingKind = "LATE"
+	ReconciliationFindingKindMISSING    ReconciliationFindingKind = "MISSING"
+	ReconciliationFindingKindUNCHECKED  ReconciliationFindingKind = "UNCHECKED"
+	ReconciliationFindingKindUNEXPECTED ReconciliationFindingKind = "UNEXPECTED"
 )
 
 // Valid indicates whether the value is a known member of the ReconciliationFindingKind enum.
@@ -554,7 +554,7 @@ func (e ReconciliationFindingKind) Valid() bool {
 		return true
 	case ReconciliationFindingKindUNCHECKED:
 		return true
-	case ReconciliationFindingKindUNFOUNDED:
+	case ReconciliationFindingKindUNEXPECTED:
 		return true
 	default:
 		return false

@@ -123,7 +123,7 @@ func (r *report) end(failed error) error {
 // findingLine formats a finding about an alert of a window rule as a line.
 func findingLine(f *app.ReconciliationFinding) string {
 	line := strings.ToLower(string(f.Kind))
-	if f.Kind == app.ReconciledUnfounded {
+	if f.Kind == app.ReconciledUnexpected {
 		line = "unexpected" // as its column
 	}
 	if f.Group != "" {

@@ -15,7 +15,7 @@ func TestAFindingIsALine(t *testing.T) {
 	t.Parallel()
 	const at = 1_700_000_000_000_000_000
 	id := uuid.MustParse("0190d8b2-0000-7000-8000-000000000001")
-	unexpected := app.ReconciliationFinding{Kind: app.ReconciledUnfounded, AlertID: id, Group: "tax", AtNS: at, Why: "it fired"}
+	unexpected := app.ReconciliationFinding{Kind: app.ReconciledUnexpected, AlertID: id, Group: "tax", AtNS: at, Why: "it fired"}
 	unexpected.Stored.Observed, unexpected.Stored.Volume = 5, 9
 	unexpected.Found.Observed, unexpected.Found.Volume = 2, 9
 	for _, c := range []struct {

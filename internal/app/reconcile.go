@@ -41,8 +41,8 @@ type ReconciliationFinding = reconcile.Finding
 // Kinds of findings: an alert whose count lacks exchanges that became visible later, and one that
 // fired, is open or was resolved without a reason.
 const (
-	ReconciledLate      = reconcile.Late
-	ReconciledUnfounded = reconcile.Unfounded
+	ReconciledLate       = reconcile.Late
+	ReconciledUnexpected = reconcile.Unfounded
 )
 
 func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {

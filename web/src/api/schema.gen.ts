@@ -3438,7 +3438,7 @@ export interface components {
             foundVolume?: number;
             group?: string;
             /** @enum {string} */
-            kind: "MISSING" | "UNFOUNDED" | "DIFFERENT" | "LATE" | "UNCHECKED";
+            kind: "MISSING" | "UNEXPECTED" | "DIFFERENT" | "LATE" | "UNCHECKED";
             /** @description How late the exchanges that were not counted became visible. For MISSING, the alert is not missing after all if exchanges became visible this late. */
             lateBySeconds?: number;
             /**
