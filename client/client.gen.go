@@ -2603,7 +2603,7 @@ type Role string
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when requests are also signed with the former secret; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with the previous secret; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -3366,7 +3366,7 @@ type Scope struct {
 
 // SecretRotation defines model for SecretRotation.
 type SecretRotation struct {
-	// OverlapSeconds How long requests are also signed with the former secret; 0 drops it immediately.
+	// OverlapSeconds How long requests are also signed with the previous secret; 0 drops it immediately.
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
@@ -3965,7 +3965,7 @@ type Webhook struct {
 	// Events The events, in addition to raised alerts, that the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when requests are also signed with a former signing secret; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with a previous signing secret; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -6202,9 +6202,9 @@ type ClientInterface interface {
 	// Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
 	EnableWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RetireWebhookSecret Drop the former signing secret
+	// RetireWebhookSecret Drop the previous signing secret
 	//
-	// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
+	// From then on, requests are signed with the current secret only. Without a previous secret, nothing changes.
 	//
 	// Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 	RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6212,7 +6212,7 @@ type ClientInterface interface {
 	// RotateWebhookSecretWithBody Replace the signing secret
 	//
 	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-	// the new secret and the former one, so that the receiver can switch at any time.
+	// the new secret and the previous one, so that the receiver can switch at any time.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6222,7 +6222,7 @@ type ClientInterface interface {
 	// RotateWebhookSecret Replace the signing secret
 	//
 	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-	// the new secret and the former one, so that the receiver can switch at any time.
+	// the new secret and the previous one, so that the receiver can switch at any time.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8964,9 +8964,9 @@ func (c *Client) EnableWebhook(ctx context.Context, id ID, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// RetireWebhookSecret Drop the former signing secret
+// RetireWebhookSecret Drop the previous signing secret
 //
-// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
+// From then on, requests are signed with the current secret only. Without a previous secret, nothing changes.
 //
 // Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8984,7 +8984,7 @@ func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...R
 // RotateWebhookSecretWithBody Replace the signing secret
 //
 // Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-// the new secret and the former one, so that the receiver can switch at any time.
+// the new secret and the previous one, so that the receiver can switch at any time.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9004,7 +9004,7 @@ func (c *Client) RotateWebhookSecretWithBody(ctx context.Context, id ID, content
 // RotateWebhookSecret Replace the signing secret
 //
 // Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-// the new secret and the former one, so that the receiver can switch at any time.
+// the new secret and the previous one, so that the receiver can switch at any time.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -16017,9 +16017,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
 	EnableWebhookWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*EnableWebhookResponse, error)
 
-	// RetireWebhookSecretWithResponse Drop the former signing secret
+	// RetireWebhookSecretWithResponse Drop the previous signing secret
 	//
-	// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
+	// From then on, requests are signed with the current secret only. Without a previous secret, nothing changes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -16029,7 +16029,7 @@ type ClientWithResponsesInterface interface {
 	// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 	//
 	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-	// the new secret and the former one, so that the receiver can switch at any time.
+	// the new secret and the previous one, so that the receiver can switch at any time.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16039,7 +16039,7 @@ type ClientWithResponsesInterface interface {
 	// RotateWebhookSecretWithResponse Replace the signing secret
 	//
 	// Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-	// the new secret and the former one, so that the receiver can switch at any time.
+	// the new secret and the previous one, so that the receiver can switch at any time.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -23727,9 +23727,9 @@ func (c *ClientWithResponses) EnableWebhookWithResponse(ctx context.Context, id 
 	return ParseEnableWebhookResponse(rsp)
 }
 
-// RetireWebhookSecretWithResponse Drop the former signing secret
+// RetireWebhookSecretWithResponse Drop the previous signing secret
 //
-// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
+// From then on, requests are signed with the current secret only. Without a previous secret, nothing changes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23745,7 +23745,7 @@ func (c *ClientWithResponses) RetireWebhookSecretWithResponse(ctx context.Contex
 // RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 //
 // Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-// the new secret and the former one, so that the receiver can switch at any time.
+// the new secret and the previous one, so that the receiver can switch at any time.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23761,7 +23761,7 @@ func (c *ClientWithResponses) RotateWebhookSecretWithBodyWithResponse(ctx contex
 // RotateWebhookSecretWithResponse Replace the signing secret
 //
 // Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-// the new secret and the former one, so that the receiver can switch at any time.
+// the new secret and the previous one, so that the receiver can switch at any time.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -395,5 +395,5 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no active or future silence has the name or the ID %q; tocsin silence list shows them", e.Name)
+	return fmt.Errorf("no active or upcoming silence has the name or the ID %q; tocsin silence list shows them", e.Name)
 }

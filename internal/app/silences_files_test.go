@@ -118,7 +118,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.write("silences.yaml", "silences: []\n")
 	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 not in the files"}, "apply", "--prune", "-f", path)
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
-	silence(1, []string{"no active or future silence"}, "end", "Deployment")
+	silence(1, []string{"no active or upcoming silence"}, "end", "Deployment")
 	f.wantColumn("at the end", rows, "Between v2 ended by token operator", "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v4 ended by token again", "Weekend v2 ended by token again")
 }
 

@@ -157,14 +157,14 @@ func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, n
 		return fmt.Errorf("look up name: %w", err)
 	}
 	if taken {
-		return fault.New(fault.Conflict, "another active or future silence has the name %q; edit or end that one, or choose another name", name)
+		return fault.New(fault.Conflict, "another active or upcoming silence has the name %q; edit or end that one, or choose another name", name)
 	}
 	open, err := q.SilencesOpenCount(ctx, pgq.SilencesOpenCountParams{TenantID: tenant, Other: id})
 	if err != nil {
 		return fmt.Errorf("count silences: %w", err)
 	}
 	if open >= maxSilences {
-		return fault.New(fault.Conflict, "there are already %d active or future silences; end one first", open)
+		return fault.New(fault.Conflict, "there are already %d active or upcoming silences; end one first", open)
 	}
 	return nil
 }

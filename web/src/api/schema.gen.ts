@@ -1948,8 +1948,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Drop the former signing secret
-         * @description From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
+         * Drop the previous signing secret
+         * @description From then on, requests are signed with the current secret only. Without a previous secret, nothing changes.
          */
         post: operations["retireWebhookSecret"];
         delete?: never;
@@ -1972,7 +1972,7 @@ export interface paths {
         /**
          * Replace the signing secret
          * @description Creates a new secret and returns it in this response only. For `overlapSeconds`, each request is signed with both
-         *     the new secret and the former one, so that the receiver can switch at any time.
+         *     the new secret and the previous one, so that the receiver can switch at any time.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -3598,7 +3598,7 @@ export interface components {
         RotatedSecret: {
             /**
              * Format: date-time
-             * @description Until when requests are also signed with the former secret; absent if there is none.
+             * @description Until when requests are also signed with the previous secret; absent if there is none.
              */
             formerSecretUntil?: string;
             /** @description The new secret, `whsec_` and base64. It is not shown again. */
@@ -4368,7 +4368,7 @@ export interface components {
         };
         SecretRotation: {
             /**
-             * @description How long requests are also signed with the former secret; 0 drops it immediately.
+             * @description How long requests are also signed with the previous secret; 0 drops it immediately.
              * @default 86400
              */
             overlapSeconds?: number;
@@ -4903,7 +4903,7 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /**
              * Format: date-time
-             * @description Until when requests are also signed with a former signing secret; absent if there is none.
+             * @description Until when requests are also signed with a previous signing secret; absent if there is none.
              */
             formerSecretUntil?: string;
             hasClientCertificate?: boolean;

@@ -67,7 +67,7 @@ export function testWebhook(id: string): Promise<TestResult> {
   return body(client.POST("/webhooks/{id}/test", { params: { path: { id } } }));
 }
 
-/** Makes a new signing secret; the former one also signs for a while. */
+/** Makes a new signing secret; the previous one also signs for a while. */
 export function rotateSecret(id: string, overlapSeconds: number): Promise<RotatedSecret> {
   return body(client.POST("/webhooks/{id}/rotate-secret", { params: { path: { id } }, body: { overlapSeconds } }));
 }

@@ -269,7 +269,7 @@ describe("a webhook", () => {
     expect(screen.queryByText("whsec_new")).toBeNull();
   });
 
-  test("says that two secrets sign, and asks before it ends the former one", async () => {
+  test("says that two secrets sign, and asks before it ends the previous one", async () => {
     webhook = { ...webhook, formerSecretUntil: new Date(Date.now() + 7_200_500).toISOString() };
     server.use(
       http.post(api("/webhooks/w1/retire-secret"), () => {

@@ -73,7 +73,7 @@ function Signing({ webhook: { hasSigningSecret, formerSecretUntil } }: { webhook
   );
 }
 
-/** Asks before requests are refused by a receiver that only has the former secret. */
+/** Asks before requests are refused by a receiver that only has the previous secret. */
 function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => void }) {
   const retire = useRetireSecret(onChanged);
   return (
