@@ -68,7 +68,7 @@ type App struct {
 	tracer        *tracing.Tracer
 	watch         *watch
 	resolver      *resolution.Resolver
-	sweeper       *retention.Sweeper
+	deleter       *retention.Deleter
 	samples       *postgres.Samples
 	authenticator *access.Authenticator
 	lifecycle     lifecycle
@@ -373,7 +373,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Go(func() { a.member.Run(alive) })
 	defer member.Wait()
 	defer leave()
-	parts.Go(func() { a.sweeper.Run(ctx) })
+	parts.Go(func() { a.deleter.Run(ctx) })
 	parts.Go(func() { a.sample(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })

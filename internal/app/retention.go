@@ -14,10 +14,10 @@ import (
 	"tocsin/rules"
 )
 
-// openRetention makes the sweeper. It refuses a retention that is shorter than the look-back of a
+// openRetention makes the deleter. It refuses a retention that is shorter than the look-back of a
 // rule, because the rule could alert again on what was deleted.
 func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
-	a.sweeper, err = retention.New(retention.Options{
+	a.deleter, err = retention.New(retention.Options{
 		Store: db.Retention(), Observer: a.metrics, Logger: a.options.Logger.With(slog.String("part", "retention")),
 		Clock: a.options.Clock, Keep: a.options.Keep, Interval: a.options.RetentionInterval,
 	})

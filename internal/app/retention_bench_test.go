@@ -52,7 +52,7 @@ func BenchmarkSweep(b *testing.B) {
 				}
 			}
 		}()
-		s, began := w.sweeper(&broom{}), time.Now()
+		s, began := w.deleter(&broom{}), time.Now()
 		// Alerts of a rule that a commit has locked at that moment are left to the next pass.
 		for deleted := 0; deleted < rows; {
 			result, err := s.Pass(b.Context())

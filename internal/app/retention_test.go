@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// broom counts what a sweeper reports.
+// broom counts what a deleter reports.
 type broom struct{ alerts, contents, failures atomic.Int64 }
 
 func (b *broom) Swept(alerts, contents int) {
@@ -31,8 +31,8 @@ func (b *broom) Swept(alerts, contents int) {
 }
 func (b *broom) SweepFailed() { b.failures.Add(1) }
 
-// sweeper returns a sweeper with a retention of 30 and 10 days.
-func (w *world) sweeper(b *broom) *retention.Sweeper {
+// deleter returns a deleter with a retention of 30 and 10 days.
+func (w *world) deleter(b *broom) *retention.Deleter {
 	w.t.Helper()
 	s, err := retention.New(retention.Options{
 		Store: w.db.Retention(), Observer: b, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
@@ -46,7 +46,7 @@ func (w *world) sweeper(b *broom) *retention.Sweeper {
 
 func (w *world) sweep() retention.Result {
 	w.t.Helper()
-	result, err := w.sweeper(&broom{}).Pass(w.t.Context())
+	result, err := w.deleter(&broom{}).Pass(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTwoReplicasSweep(t *testing.T) {
 	var counted broom
 	ended := make(chan error, 2)
 	for range 2 {
-		s := w.sweeper(&counted)
+		s := w.deleter(&counted)
 		go func() {
 			for {
 				result, err := s.Pass(t.Context())
@@ -250,7 +250,7 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	w.exec(`create table other (alert_id uuid references alert)`)
 	w.exec(`insert into other select alert_id from alert where execution_id = 'c'`)
 	var counted broom
-	if _, err := w.sweeper(&counted).Pass(t.Context()); err == nil || !strings.Contains(err.Error(), w.column(`select alert_id::text from other`)[0]) {
+	if _, err := w.deleter(&counted).Pass(t.Context()); err == nil || !strings.Contains(err.Error(), w.column(`select alert_id::text from other`)[0]) {
 		t.Errorf("err = %v, want it to name the alert", err)
 	}
 	w.wantColumn("alerts", alertIDs, "c")
@@ -274,7 +274,7 @@ func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
 		select n.notification_id, n.webhook_id from gone join notification n using (notification_id) for key share of n`)
 	swept := make(chan error, 1)
 	go func() {
-		_, err := w.sweeper(&broom{}).Pass(t.Context())
+		_, err := w.deleter(&broom{}).Pass(t.Context())
 		swept <- err
 	}()
 	other := pgtest.Conn(t, w.pgURL)
@@ -377,7 +377,7 @@ func TestSweepGoesByPostgresClock(t *testing.T) {
 		w := newWorld(t)
 		w.oldRule("a", "b")
 		w.exec(`update alert set state = 'RESOLVED', resolved_at = now() - case execution_id when 'a' then interval '31 days' else interval '29 days' end`)
-		s := w.sweeper(&broom{})
+		s := w.deleter(&broom{})
 		s.Clock = func() time.Time { return time.Now().Add(wrong) }
 		if _, err := s.Pass(t.Context()); err != nil {
 			t.Fatal(err)

@@ -72,7 +72,7 @@ rules:
     filter: { errorMessageContains: "yes: no" }
     messageTemplate: |
       {{exchange.errorType}}
-        told in two lines
+        said in two lines
     webhooks: [ops, second]
   - name: Many failed
     severity: WARNING
@@ -121,9 +121,9 @@ func TestRulesAsFiles(t *testing.T) {
 
 	armed := `select armed_since_ns::text from rule_state s join rule r using (rule_id) where r.name = 'Orders failed'`
 	since := f.column(armed)
-	f.write("rules.yaml", strings.NewReplacer("told in two lines", "told in\n        three lines", "CRITICAL", "INFO", "[ops, second]", "[second]").Replace(twoRules))
+	f.write("rules.yaml", strings.NewReplacer("said in two lines", "said in\n        three lines", "CRITICAL", "INFO", "[ops, second]", "[second]").Replace(twoRules))
 	f.want(1, []string{
-		"~ rule Orders failed", "severity: CRITICAL → INFO", "messageTemplate:\n      -   told in two lines\n      +   told in\n      +   three lines",
+		"~ rule Orders failed", "severity: CRITICAL → INFO", "messageTemplate:\n      -   said in two lines\n      +   said in\n      +   three lines",
 		`webhooks: ["ops","second"] → ["second"]`, "would be 0 created, 1 updated",
 	}, "diff", "-f", path)
 	f.want(0, []string{"0 created, 1 updated, 0 deleted; 1 unchanged"}, "apply", "-f", path)

@@ -13,10 +13,10 @@ import (
 	"tocsin/internal/retention"
 )
 
-// Retention is the sweeper's store.
+// Retention is the store of a [retention.Deleter].
 type Retention struct{ db *DB }
 
-// Retention returns the sweeper's store.
+// Retention returns the store of a [retention.Deleter].
 func (db *DB) Retention() *Retention { return &Retention{db} }
 
 // beginSweep bounds how long a batch may wait for and hold locks: other work comes first.

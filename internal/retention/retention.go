@@ -123,7 +123,7 @@ type Observer interface {
 	SweepFailed()
 }
 
-// Options configure a [Sweeper]. All fields except Interval are required.
+// Options configure a [Deleter]. All fields except Interval are required.
 type Options struct {
 	Store    Store
 	Observer Observer
@@ -135,11 +135,11 @@ type Options struct {
 	Interval time.Duration
 }
 
-// Sweeper deletes expired data, in passes.
-type Sweeper struct{ Options }
+// Deleter deletes expired data, in passes.
+type Deleter struct{ Options }
 
-// New returns a sweeper. Its error names the option that is invalid.
-func New(o Options) (*Sweeper, error) {
+// New returns a deleter. Its error names the option that is invalid.
+func New(o Options) (*Deleter, error) {
 	if o.Store == nil || o.Observer == nil || o.Logger == nil || o.Clock == nil {
 		return nil, errors.New("retention: Store, Observer, Logger and Clock are required")
 	}
@@ -152,15 +152,15 @@ func New(o Options) (*Sweeper, error) {
 	if err := o.Keep.Validate(); err != nil {
 		return nil, err
 	}
-	return &Sweeper{o}, nil
+	return &Deleter{o}, nil
 }
 
 // Result is what a pass deleted: alerts, and the contents of messages.
 type Result struct{ Alerts, Contents int }
 
 // Run sweeps until ctx ends.
-func (s *Sweeper) Run(ctx context.Context) {
-	ticker := time.NewTicker(s.Interval)
+func (d *Deleter) Run(ctx context.Context) {
+	ticker := time.NewTicker(d.Interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -168,50 +168,50 @@ func (s *Sweeper) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		result, err := s.Pass(ctx)
+		result, err := d.Pass(ctx)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrBusy):
 		case err != nil:
-			s.Logger.WarnContext(ctx, "not all expired data deleted; the next pass deletes the rest: run tocsin doctor if this repeats", slog.Any("error", err))
+			d.Logger.WarnContext(ctx, "not all expired data deleted; the next pass deletes the rest: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 		if result != (Result{}) {
-			s.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("contents", result.Contents))
+			d.Logger.InfoContext(ctx, "expired data deleted", slog.Int("alerts", result.Alerts), slog.Int("contents", result.Contents))
 		}
 	}
 }
 
 // Pass sweeps everything that is old enough, batch by batch. After each batch it pauses for as long
 // as the batch took. If it returns an error, it still returns what it did.
-func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
-	bodies := s.bodies(ctx)
+func (d *Deleter) Pass(ctx context.Context) (result Result, err error) {
+	bodies := d.bodies(ctx)
 	if errors.Is(bodies, ErrBusy) {
 		return result, bodies
 	}
-	if result.Contents, err = s.responses(ctx); err != nil {
+	if result.Contents, err = d.responses(ctx); err != nil {
 		return result, errors.Join(bodies, fmt.Errorf("sweep responses: %w", err))
 	}
-	if result.Alerts, err = s.alerts(ctx); err != nil {
+	if result.Alerts, err = d.alerts(ctx); err != nil {
 		return result, errors.Join(bodies, fmt.Errorf("sweep alerts: %w", err))
 	}
-	if err := s.Store.Done(ctx, s.Keep.Alerts); err != nil {
-		s.failed(ctx, err)
+	if err := d.Store.Done(ctx, d.Keep.Alerts); err != nil {
+		d.failed(ctx, err)
 		return result, errors.Join(bodies, fmt.Errorf("note the end of a pass: %w", err))
 	}
 	return result, bodies
 }
 
 // bodies sweeps bodies. If a partition is in use for too long, the next pass drops it.
-func (s *Sweeper) bodies(ctx context.Context) error {
+func (d *Deleter) bodies(ctx context.Context) error {
 	for more := true; more; {
-		began := s.Clock()
+		began := d.Clock()
 		var err error
-		if more, err = s.Store.Bodies(ctx, s.Keep.Contents, s.Keep.Width(), maxBatch); err != nil {
-			s.failed(ctx, err)
+		if more, err = d.Store.Bodies(ctx, d.Keep.Contents, d.Keep.Width(), maxBatch); err != nil {
+			d.failed(ctx, err)
 			return fmt.Errorf("sweep bodies: %w", err)
 		}
 		if more {
 			p := pace{size: maxBatch}
-			if err := p.rest(ctx, s.Clock().Sub(began), false); err != nil {
+			if err := p.rest(ctx, d.Clock().Sub(began), false); err != nil {
 				return err
 			}
 		}
@@ -219,35 +219,35 @@ func (s *Sweeper) bodies(ctx context.Context) error {
 	return nil
 }
 
-func (s *Sweeper) responses(ctx context.Context) (total int, err error) {
+func (d *Deleter) responses(ctx context.Context) (total int, err error) {
 	for p := (pace{size: firstBatch}); ; {
-		began := s.Clock()
+		began := d.Clock()
 		most := p.size
-		n, err := s.Store.Responses(ctx, s.Keep.Contents, most)
+		n, err := d.Store.Responses(ctx, d.Keep.Contents, most)
 		total += n
-		s.Observer.Swept(0, n)
+		d.Observer.Swept(0, n)
 		if err != nil && (p.size == 1 || final(ctx, err)) {
-			s.failed(ctx, err)
+			d.failed(ctx, err)
 			return total, err
 		}
 		if err == nil && n < most {
 			return total, nil
 		}
-		if err := p.rest(ctx, s.Clock().Sub(began), err != nil); err != nil {
+		if err := p.rest(ctx, d.Clock().Sub(began), err != nil); err != nil {
 			return total, err
 		}
 	}
 }
 
-func (s *Sweeper) alerts(ctx context.Context) (total int, err error) {
+func (d *Deleter) alerts(ctx context.Context) (total int, err error) {
 	var after Mark
 	var passed error
 	for p := (pace{size: firstBatch}); ; {
-		began := s.Clock()
+		began := d.Clock()
 		most := p.size
-		swept, err := s.Store.Alerts(ctx, Batch{Keep: s.Keep.Alerts, After: after, Most: most})
+		swept, err := d.Store.Alerts(ctx, Batch{Keep: d.Keep.Alerts, After: after, Most: most})
 		total += swept.Deleted
-		s.Observer.Swept(swept.Deleted, 0)
+		d.Observer.Swept(swept.Deleted, 0)
 		switch {
 		case err == nil:
 			after = swept.Next
@@ -255,15 +255,15 @@ func (s *Sweeper) alerts(ctx context.Context) (total int, err error) {
 				return total, passed
 			}
 		case final(ctx, err) || swept.Next == (Mark{}):
-			s.failed(ctx, err)
+			d.failed(ctx, err)
 			return total, err
 		case most == 1:
 			// This row stays; the others must not wait for it.
-			s.failed(ctx, err)
+			d.failed(ctx, err)
 			passed = fmt.Errorf("alert %s: %w", swept.Next.AlertID, err)
 			after = swept.Next
 		}
-		if err := p.rest(ctx, s.Clock().Sub(began), err != nil); err != nil {
+		if err := p.rest(ctx, d.Clock().Sub(began), err != nil); err != nil {
 			return total, err
 		}
 	}
@@ -271,9 +271,9 @@ func (s *Sweeper) alerts(ctx context.Context) (total int, err error) {
 
 func final(ctx context.Context, err error) bool { return ctx.Err() != nil || errors.Is(err, ErrBusy) }
 
-func (s *Sweeper) failed(ctx context.Context, err error) {
+func (d *Deleter) failed(ctx context.Context, err error) {
 	if !final(ctx, err) {
-		s.Observer.SweepFailed()
+		d.Observer.SweepFailed()
 	}
 }
 

@@ -66,16 +66,16 @@ type observer struct{ alerts, contents, failures int }
 func (o *observer) Swept(alerts, contents int) { o.alerts += alerts; o.contents += contents }
 func (o *observer) SweepFailed()               { o.failures++ }
 
-func sweeper(t *testing.T, s *memoryStore, o *observer) *retention.Sweeper {
+func deleter(t *testing.T, s *memoryStore, o *observer) *retention.Deleter {
 	t.Helper()
-	sweeper, err := retention.New(retention.Options{
+	deleter, err := retention.New(retention.Options{
 		Store: s, Observer: o, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
 		Keep: retention.Keep{Alerts: retention.DefaultAlerts, Contents: retention.DefaultContents},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sweeper
+	return deleter
 }
 
 // The size of a batch follows the cost of a row, and half of the time is left to others.
@@ -87,7 +87,7 @@ func TestBatchesAdapt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &memoryStore{responses: 20_000, took: c.took}
 			began := time.Now()
-			if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil {
+			if _, err := deleter(t, s, &observer{}).Pass(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if last := s.sizes[len(s.sizes)-1]; last < c.least || last > c.most || s.responses > 0 || s.done != 1 {
@@ -103,12 +103,12 @@ func TestBatchesAdapt(t *testing.T) {
 func TestFailuresPassBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := &memoryStore{alerts: 1000, failTimes: 7}, &observer{}
-		result, err := sweeper(t, s, o).Pass(t.Context())
+		result, err := deleter(t, s, o).Pass(t.Context())
 		if err != nil || result.Alerts != 1000 || o.alerts != 1000 {
 			t.Errorf("%+v, %v after batches that were too large", result, err)
 		}
 		s, o = &memoryStore{alerts: 1000, failTimes: 8}, &observer{}
-		if result, err = sweeper(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
+		if result, err = deleter(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
 			t.Errorf("%+v, %v, observer %+v; want one failure observer and the rest swept", result, err, o)
 		}
 	})
@@ -116,7 +116,7 @@ func TestFailuresPassBy(t *testing.T) {
 
 func TestOnlyOneSweeps(t *testing.T) {
 	o := &observer{}
-	if _, err := sweeper(t, &memoryStore{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
+	if _, err := deleter(t, &memoryStore{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
 		t.Errorf("err = %v, observer %+v", err, o)
 	}
 }
@@ -126,7 +126,7 @@ func TestRunEnds(t *testing.T) {
 		s := &memoryStore{responses: 10}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		sweeper(t, s, &observer{}).Run(ctx)
+		deleter(t, s, &observer{}).Run(ctx)
 		if s.done != 2 || s.responses > 0 {
 			t.Errorf("%d passes in two and a half minutes", s.done)
 		}
@@ -149,11 +149,11 @@ func TestReach(t *testing.T) {
 func TestPartitionsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memoryStore{partitions: 3, responses: 1, alerts: 1}
-		if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
+		if _, err := deleter(t, s, &observer{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
 			t.Errorf("%v, %d left, width %v", err, s.partitions, s.width)
 		}
 		s, o := &memoryStore{partitionsInUse: true, responses: 1, alerts: 1}, &observer{}
-		if got, err := sweeper(t, s, o).Pass(t.Context()); err == nil || got.Contents != 1 || got.Alerts != 1 || o.failures != 1 {
+		if got, err := deleter(t, s, o).Pass(t.Context()); err == nil || got.Contents != 1 || got.Alerts != 1 || o.failures != 1 {
 			t.Errorf("swept %+v, %v, %+v", got, err, o)
 		}
 	})

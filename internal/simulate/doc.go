@@ -1,7 +1,7 @@
 // Package simulate runs the whole engine in virtual time, breaks everything around it, and
 // holds it to its promises after every step.
 //
-// Evaluators, dispatchers, sweepers and memberships are the real ones, several processes of
+// Evaluators, dispatchers, retention and memberships are the real ones, several processes of
 // them. Around them are models of Postgres and of two ClickHouse servers (package model),
 // receivers, and people. A process is single-stepped: each of its calls to the world waits
 // until the simulation lets it happen, so that any two processes can overtake one another

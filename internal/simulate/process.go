@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// process is a running Tocsin: the real evaluator, dispatcher, sweeper and membership.
+// process is a running Tocsin: the real evaluator, dispatcher, retention and membership.
 type process struct {
 	w      *world
 	number int
@@ -27,7 +27,7 @@ type process struct {
 
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
-	sweeper    *retention.Sweeper
+	deleter    *retention.Deleter
 	member     *lease.Member
 
 	dead, paused bool
@@ -108,7 +108,7 @@ func (w *world) start() {
 		Slots: w.conf.slots, Lease: w.conf.lease, Poll: 30 * time.Second, DeadAfter: w.db.DeadAfter,
 	})
 	fail(err)
-	p.sweeper, err = retention.New(retention.Options{
+	p.deleter, err = retention.New(retention.Options{
 		Store: (*store)(p), Observer: p, Logger: logger, Clock: p.clock, Keep: retention.Keep{Alerts: w.conf.keep, Contents: w.conf.keep},
 	})
 	fail(err)
@@ -134,11 +134,11 @@ func (p *process) tick() {
 	}()
 }
 
-// sweep begins a pass of the sweeper.
+// sweep begins a pass of retention.
 func (p *process) sweep() {
 	p.sweeping.Store(true)
 	go func() {
-		_, _ = p.sweeper.Pass(p.ctx)
+		_, _ = p.deleter.Pass(p.ctx)
 		p.sweeping.Store(false)
 	}()
 	p.w.Wait()

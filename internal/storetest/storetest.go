@@ -1,4 +1,4 @@
-// Package storetest is the law of Tocsin's store: what evaluators, dispatchers, sweepers and
+// Package storetest is the law of Tocsin's store: what evaluators, dispatchers, retention and
 // memberships rely on. The real store on Postgres and the model of the simulation obey the
 // same one, or the simulation would prove nothing.
 package storetest
