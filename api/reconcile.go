@@ -51,9 +51,6 @@ func (s *server) ReconcileRule(ctx context.Context, req ReconcileRuleRequestObje
 
 func findingAnswer(f *reconcile.Finding) ReconciliationFinding {
 	answer := ReconciliationFinding{Kind: ReconciliationFindingKind(f.Kind), Why: f.Why}
-	if f.Kind == reconcile.Unfounded {
-		answer.Kind = ReconciliationFindingKindUNEXPECTED // as the count of these findings
-	}
 	if f.AtNS != 0 {
 		answer.Group, answer.At = &f.Group, new(time.Unix(0, f.AtNS).UTC())
 	}

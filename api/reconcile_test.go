@@ -41,7 +41,7 @@ func TestReconcileReportsWhatIsMissing(t *testing.T) {
 // TestKindsOfFindings checks that each kind of finding is one of those of the document.
 func TestKindsOfFindings(t *testing.T) {
 	kinds := map[reconcile.FindingKind]api.ReconciliationFindingKind{
-		reconcile.Missing: "MISSING", reconcile.Unfounded: "UNEXPECTED", reconcile.Different: "DIFFERENT", reconcile.Late: "LATE", reconcile.Unchecked: "UNCHECKED",
+		reconcile.Missing: "MISSING", reconcile.Unexpected: "UNEXPECTED", reconcile.Different: "DIFFERENT", reconcile.Late: "LATE", reconcile.Unchecked: "UNCHECKED",
 	}
 	var kind reconcile.FindingKind
 	b := newBench(t, func(o *api.Options) {

@@ -105,7 +105,7 @@ func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 			a.Count = count(18*minute, 0)
 			a.Count.Fired = new(count(29*minute, 60))
 		}), nil, ""},
-		"it makes no progress":         {with(func(*reconcile.WindowAlert) {}), nil, "unfounded"},
+		"it makes no progress":         {with(func(*reconcile.WindowAlert) {}), nil, "unexpected"},
 		"another one, long before":     {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.ByPerson = false }), nil, "missing"},
 		"by a person, and below since": {with(byPerson(40 * minute)), nil, "missing"},
 		"by a person, within":          {with(byPerson(25 * minute)), nil, ""},

@@ -289,7 +289,7 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 		if len(c.alerts) < alertsMost && (!absent || slices.Contains(members, name)) {
 			c.lookForMissing(name, alertsOf, states, fromNS, q.WidthNS)
 		}
-		c.lookForUnfounded(name, alertsOf, states(lateNS), toNS, q.WidthNS)
+		c.lookForUnexpected(name, alertsOf, states(lateNS), toNS, q.WidthNS)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
 		one(name, byGroup[name])
@@ -412,8 +412,8 @@ func (c *comparison) covered(a *WindowAlert, begin, end int64, out func(since, u
 	return begin, to
 }
 
-// lookForUnfounded looks for open alerts whose value has long been out of reach.
-func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states []state, toNS, stepNS int64) {
+// lookForUnexpected looks for open alerts whose value has long been out of reach.
+func (c *comparison) lookForUnexpected(name string, list []*WindowAlert, states []state, toNS, stepNS int64) {
 	quietNS := int64(0)
 	for i := len(states) - 1; i >= 0 && !states[i].possibly; i-- {
 		quietNS += stepNS
@@ -424,7 +424,7 @@ func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states [
 			continue // it stays open for the window of its former condition
 		}
 		if a.State != alerts.Resolved && quietNS > needNS && toNS-a.FiredNS > needNS && a.Count.Grouping() == c.rule.Grouping() {
-			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it is open although the threshold has not been reached since %v", time.Duration(quietNS).Truncate(time.Second))})
+			c.find(Finding{Kind: Unexpected, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it is open although the threshold has not been reached since %v", time.Duration(quietNS).Truncate(time.Second))})
 		}
 	}
 }

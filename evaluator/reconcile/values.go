@@ -214,7 +214,7 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *count
 	says := bound{count.Mode, int64(count.Threshold), count.Measure}
 	// An alert that ended because nothing was expected of its group any more has no value to check.
 	if reached := says.reached(stored); reached == k.cleared && (!k.cleared || q.Mode != rules.AbsentInWindow) {
-		f.Kind, f.Why = Unfounded, "it fired at a value that does not reach the threshold"
+		f.Kind, f.Why = Unexpected, "it fired at a value that does not reach the threshold"
 		if k.cleared {
 			f.Why = "it was resolved at a value that reaches the threshold"
 		}

@@ -100,8 +100,8 @@ type FindingKind string
 const (
 	// Missing is a group without an alert although its value was reached.
 	Missing FindingKind = "MISSING"
-	// Unfounded is an alert that fired, is open or was resolved without a reason.
-	Unfounded FindingKind = "UNFOUNDED"
+	// Unexpected is an alert that fired, is open or was resolved without a reason.
+	Unexpected FindingKind = "UNEXPECTED"
 	// Different is an alert that says it counted something else than the table contains.
 	Different FindingKind = "DIFFERENT"
 	// Late is an alert that did not count exchanges that became visible after it.
@@ -197,7 +197,7 @@ func (c *comparison) find(f Finding) {
 		if len(c.out.MissingSample) < missingSample {
 			c.out.MissingSample = append(c.out.MissingSample, fmt.Sprintf("%q at %s", f.Group, time.Unix(0, f.AtNS).UTC().Format(time.RFC3339)))
 		}
-	case Unfounded:
+	case Unexpected:
 		c.out.Unexpected++
 	case Different:
 		c.out.Different++

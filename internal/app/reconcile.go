@@ -42,7 +42,7 @@ type ReconciliationFinding = reconcile.Finding
 // fired, is open or was resolved without a reason.
 const (
 	ReconciledLate       = reconcile.Late
-	ReconciledUnexpected = reconcile.Unfounded
+	ReconciledUnexpected = reconcile.Unexpected
 )
 
 func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {

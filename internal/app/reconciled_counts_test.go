@@ -130,7 +130,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		t.Errorf("a count that is too low by more than is late: %s, %+v", kind(got), got)
 	}
 	w.exec(`update alert set count = jsonb_set(count, '{fired,observed}', '4') where ` + of("count"))
-	if got := compare("count"); got.Unexpected != 1 || kind(got) != "UNFOUNDED bad" {
+	if got := compare("count"); got.Unexpected != 1 || kind(got) != "UNEXPECTED bad" {
 		t.Errorf("a count below the threshold: %s, %+v", kind(got), got)
 	}
 	w.exec(`update alert set count = jsonb_set(count, '{fired,durationNs}', '5') where ` + of("duration"))
