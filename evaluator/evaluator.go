@@ -8,14 +8,14 @@
 //	hold ──▶ rules ──▶ observe ──▶ plan ──▶ ┌ read ──▶ evaluate ──▶ commit ┐ ──▶ the next range
 //	                                         └──────────────────────────────┘
 //
-// A pass observes the source's clock and the fingerprints of recent seconds, and plans what
+// A pass observes the clock of the source (see package source) and the fingerprints of recent seconds, and plans what
 // to read (see package backlog). Each range goes through the same loop: read a page, evaluate
 // it by every rule of the partition (see package ruleset), and commit the alerts together with
 // the new progress.
 // The order within a pass is:
 //
 //  1. exchanges that are new, or changed shortly before the watermark;
-//  2. window rules, which come first after a pass that had no time for them;
+//  2. window rules (see package window), which come first after a pass that had no time for them;
 //  3. in the rest of the interval: looks at the older look-back, the ranges that are left to
 //     evaluate there, the rules that are exceptions (see exception.go), and replays, which people
 //     asked for (see replay.go). If one of these uses up the time, the next pass begins with the
@@ -82,7 +82,7 @@ type Publisher interface {
 	Publish(ctx context.Context, w notify.WakeUp) error
 }
 
-// Texts renders an alert's title and message. It always returns texts to show;
+// Texts renders the title and the message of an alert about an exchange. It always returns texts to show;
 // where a template cannot be rendered it falls back and says why in problem.
 type Texts interface {
 	Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error)

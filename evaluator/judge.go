@@ -52,10 +52,7 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 		if t == nil {
 			continue
 		}
-		// Not guarded: it compares a status and names, by conditions that compiled, and nothing that a
-		// text or an attribute could make panic.
-		for _, number := range t.Index.Candidates(e) {
-			r := t.Rules[number]
+		for r := range t.Candidates(e) {
 			if !r.Failing && r.Reaches(e.StartTimeNS, p.backlog.BaseNS()) {
 				p.wanted(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 			}

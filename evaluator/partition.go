@@ -144,8 +144,10 @@ func (p *pass) run(ctx context.Context) error {
 	defer p.measure()
 	defer p.skipLooks()
 	windowsFirst := p.windowsMissed
-	p.windowsMissed = !windowsFirst && len(p.rules.Due(p.watermarkNS, p.Interval/4, p.Clock())) > 0 // until one of them is evaluated
-	var unevaluated sourceError                                                                     // window rules were not, because the source could not be read
+	// Until one of them is evaluated.
+	p.windowsMissed = !windowsFirst && len(p.rules.Due(p.watermarkNS, p.Interval/4, p.Clock())) > 0
+	// Window rules were not evaluated, because the source could not be read.
+	var unevaluated sourceError
 	if windowsFirst {
 		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unevaluated) {
 			return err

@@ -68,7 +68,7 @@ type Holding struct {
 // Checkpoint is the stored progress of a partition: lease, fence and cursor in one row.
 type Checkpoint struct {
 	Partition int
-	// Share of the tenants, see [Tenants]; Of is 0 for a partition with tenants of its own.
+	// Share of the tenants, see [source.Tenants]; Of is 0 for a partition with tenants of its own.
 	Index, Of uint32
 	// Token fences the lease: random, new with each change of the holder.
 	Token int64

@@ -27,7 +27,8 @@ type Windows interface {
 // watchNS is how far apart the watermarks are, at least, at which the source is watched.
 const watchNS = 10 * secondNS
 
-// evaluateWindows evaluates the window rules that are due; first says before anything else.
+// evaluateWindows evaluates the window rules that are due. Where they come first in the pass, they have
+// half of the interval.
 func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	due := p.rules.Due(p.watermarkNS, p.Interval/4, p.Clock())
 	absent := func(r *ruleset.Rule) bool { return r.FireMode == rules.AbsentInWindow && !r.Resting(p.Clock()) }

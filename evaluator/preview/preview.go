@@ -21,8 +21,6 @@ import (
 	"strings"
 	"time"
 
-	"tocsin/evaluator/window"
-
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
@@ -30,6 +28,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 

@@ -82,7 +82,7 @@ type WindowProgress struct {
 	EditedNS int64
 	// LateNS is how late exchanges recently became visible, as far as that was watched.
 	LateNS int64
-	// WatchedSinceNS and JudgedNS are those of [watch.State].
+	// WatchedSinceNS and JudgedNS are those of the state of package watch.
 	WatchedSinceNS, JudgedNS int64
 }
 

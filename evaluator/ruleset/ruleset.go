@@ -9,6 +9,7 @@ package ruleset
 import (
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -67,11 +68,29 @@ func (r *Rule) Reaches(startNS, baseNS int64) bool {
 // Resting reports whether the rule fails, and it is not yet time to try it again.
 func (r *Rule) Resting(now time.Time) bool { return r.Failing && now.Before(r.Again.RetryAt) }
 
-// Tenant is the PER_EXCHANGE rules of a tenant. Index finds those that an exchange may match, by their
-// numbers.
+// Tenant is the PER_EXCHANGE rules of a tenant.
 type Tenant struct {
 	Rules []*Rule
-	Index *rules.Index
+	index *rules.Index
+}
+
+// Candidates yields the rules that an exchange may match. It panics over none: it compares a status and
+// names, by conditions that compiled.
+func (t *Tenant) Candidates(e *rules.Exchange) iter.Seq[*Rule] {
+	if t.index == nil {
+		judges := make([]*rules.Judge, len(t.Rules))
+		for i, r := range t.Rules {
+			judges[i] = r.Judge
+		}
+		t.index = rules.NewIndex(judges)
+	}
+	return func(yield func(*Rule) bool) {
+		for _, number := range t.index.Candidates(e) {
+			if !yield(t.Rules[number]) {
+				return
+			}
+		}
+	}
 }
 
 // Set is the rules of a partition. It is not safe for concurrent use.
@@ -94,7 +113,8 @@ type Set struct {
 	replays []*Rule
 }
 
-// Extent is what a scan for some rules has to read: what it leaves out, the cursor passes.
+// Extent bounds what a scan for some rules together has to read: what it leaves out, the cursor passes.
+// It is wider than the condition of any of them, by which [source.Narrowing] leaves out more.
 type Extent struct {
 	Tenants []string
 	rules.Union
@@ -187,18 +207,8 @@ func (s *Set) index() {
 	s.Extent, s.WindowTenants = ExtentOf(perExchange), ExtentOf(s.Windows).Tenants
 }
 
-// Of returns the index of a tenant's rules; nil where it has none.
-func (s *Set) Of(name string) *Tenant {
-	t := s.tenants[name]
-	if t != nil && t.Index == nil {
-		judges := make([]*rules.Judge, len(t.Rules))
-		for i, r := range t.Rules {
-			judges[i] = r.Judge
-		}
-		t.Index = rules.NewIndex(judges)
-	}
-	return t
-}
+// Of returns the rules of a tenant; nil where it has none.
+func (s *Set) Of(name string) *Tenant { return s.tenants[name] }
 
 // Empty reports whether the partition has nothing to evaluate.
 func (s *Set) Empty() bool { return len(s.tenants) == 0 && len(s.Windows) == 0 }

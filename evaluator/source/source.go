@@ -1,4 +1,8 @@
-// Package source is the contract of what the evaluator reads exchanges from.
+// Package source is the contract of what the evaluator reads exchanges from. A source is only read.
+//
+// Several servers may answer for a source, and one of them may lag behind the others. Therefore every
+// answer names its server. Two answers are compared only if one server gave both:
+// what one server shows and another does not show is no change.
 package source
 
 import (

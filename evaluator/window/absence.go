@@ -88,7 +88,7 @@ func learner(it *item) *counting.Window {
 // not seen all of them, so groups learned before stay.
 func (p *pass) learn(w *counting.Window) {
 	now := p.request.WatermarkNS
-	p.watcher.Saw(p.request.watched(), w.Server)
+	p.watcher.Saw(p.request.watchRequest(), w.Server)
 	if !p.seen.Fresh[w.Server] {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *pass) forget() {
 // ends, because nothing is expected of it any more, unless it waits until the group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
-	p.watcher.Saw(p.request.watched(), it.Server)
+	p.watcher.Saw(p.request.watchRequest(), it.Server)
 	counted, byKey := make(map[string]counting.Group, len(it.Groups)), make(map[string]counting.Group, len(it.Groups))
 	for _, g := range it.Groups {
 		counted[g.Group], byKey[cursor.Key(g.Group)] = g, g

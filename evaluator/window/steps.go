@@ -68,7 +68,7 @@ func (p *pass) conclude(ctx context.Context, windows []*counting.Window) {
 			for i := range it.changes {
 				if it.changes[i].described() {
 					p.describe(ctx, it, &it.changes[i].Instance, &newest[next])
-					it.changes[i].counted(&newest[next])
+					it.changes[i].keepInstants(&newest[next])
 					next++
 				}
 			}
@@ -244,9 +244,9 @@ func (c *change) notify(it *item, open *alerts.OpenAlert, reason notify.Reason, 
 	}
 }
 
-// counted notes when the newest exchange began and ended where the server that was asked for it does
+// keepInstants notes when the newest exchange began and ended where the server that was asked for it does
 // not show it. One that lags, and therefore does not show it either, must not resolve the alert.
-func (c *change) counted(newest *rules.Exchange) {
+func (c *change) keepInstants(newest *rules.Exchange) {
 	if newest.ExecutionID == "" {
 		c.Instance.Exchange.StartTimeNS, c.Instance.Exchange.EndTimeNS = c.group.NewestStartNS, new(c.group.NewestEndedNS)
 	}

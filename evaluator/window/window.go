@@ -38,8 +38,13 @@ import (
 
 const secondNS = int64(1e9)
 
-// watchMost is how long the watch over the source may take.
-const watchMost = 3 * time.Second
+const (
+	// watchMost is how long the watch over the source may take.
+	watchMost = 3 * time.Second
+	// inARowNS is how far apart two watches that fail may be: another replica may have held the
+	// partition meanwhile.
+	inARowNS = 600 * secondNS
+)
 
 // Source shows what arrives, and counts it.
 type Source interface {
@@ -53,8 +58,7 @@ type Texts interface {
 	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
 }
 
-// Request asks for the evaluation of the window rules of one partition. Now is the present by the
-// clock of the instants in Open.
+// Request asks for the evaluation of the window rules of one partition.
 type Request struct {
 	counting.Request
 
@@ -113,14 +117,14 @@ type Evaluator struct {
 	mu      sync.Mutex
 	// learned holds the groups that rules learned.
 	learned map[uuid.UUID]members
-	// unwatched holds the partitions over which the last watch failed.
-	unwatched map[int]bool
+	// unwatched holds the watermarks at which the last watch over a partition failed.
+	unwatched map[int]int64
 }
 
 // New returns an evaluator.
 func New(o Options) *Evaluator {
 	counter := counting.New(counting.Options{Source: o.Source, Logger: o.Logger, TallyLeast: o.TallyLeast})
-	return &Evaluator{Options: o, counter: counter, watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}, unwatched: map[int]bool{}}
+	return &Evaluator{Options: o, counter: counter, watcher: watch.New(o.Source), learned: map[uuid.UUID]members{}, unwatched: map[int]int64{}}
 }
 
 // item is a rule that is being evaluated.
@@ -173,20 +177,24 @@ func (p *pass) watchFor(ctx context.Context) (fails bool, unwatched error) {
 	}
 	watching, cancel := context.WithTimeout(ctx, watchMost)
 	defer cancel()
-	seen, err := p.watcher.Watch(watching, p.request.watched())
+	seen, err := p.watcher.Watch(watching, p.request.watchRequest())
 	if err != nil && !p.counts.Answers(ctx, err) {
 		return false, nil
 	}
 	p.seen, p.out.Watch = seen, seen.Watch
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fails = err != nil && p.unwatched[p.request.Partition]
-	p.unwatched[p.request.Partition] = err != nil
-	return fails, err
+	if err == nil {
+		delete(p.unwatched, p.request.Partition)
+		return false, nil
+	}
+	before, failed := p.unwatched[p.request.Partition]
+	p.unwatched[p.request.Partition] = p.request.WatermarkNS
+	return failed && p.request.WatermarkNS-before < inARowNS, err
 }
 
-// watched asks for the watch over what the request is about.
-func (r *Request) watched() *watch.Request {
+// watchRequest asks for the watch over what the request is about.
+func (r *Request) watchRequest() *watch.Request {
 	return &watch.Request{Partition: r.Partition, Tenants: r.Tenants, WatermarkNS: r.WatermarkNS, Watch: r.Watch}
 }
 

@@ -65,7 +65,8 @@ type Options struct {
 	Source Source
 	Logger *slog.Logger
 	// TallyLeast is the number of rules from which a tally counts them, 8 by default. Below it, a tally
-	// does not pay, because its reading is not narrowed by their conditions.
+	// does not pay, because its reading is not narrowed by their conditions. Operators cannot set it: the
+	// simulation has few rules.
 	TallyLeast int
 }
 
@@ -92,7 +93,7 @@ type Request struct {
 	// WatermarkNS is where the windows end, exclusive: each counts what ended in
 	// [WatermarkNS - window, WatermarkNS). Those of rules on absence end before it.
 	WatermarkNS int64
-	// Now is the present by the clock of the store.
+	// Now is the present by the clock of the store, by which alerts are dated.
 	Now time.Time
 	// Over reports that there is no more time.
 	Over func() bool

@@ -3,19 +3,22 @@ package model
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
-// Tally returns how many exchanges there are of each kind, as one server shows them.
+// Tally returns how many exchanges there are of each kind, as one server shows them. Of an exchange that is
+// stored several times, the first row counts.
 func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	server := s.pick()
-	out := counting.Tallies{Server: serverName(server)}
+	var out counting.Tallies
+	if q.NamesServer {
+		out.Server = serverName(server)
+	}
 	type key struct{ tenant, attribute, id string }
-	byKind, first := map[counting.Tally]*counting.Tally{}, map[key]counting.Tally{}
+	byKind, first := map[counting.Tally]int{}, map[key]counting.Tally{}
 	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
 		e := &r.Exchange
 		if e.EndTimeNS == nil || e.EndedNS() < q.FromNS[0] || e.EndedNS() >= q.ToNS || !slices.Contains(q.Statuses, e.Status) {
@@ -30,19 +33,17 @@ func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Talli
 				continue
 			}
 			first[this] = kind
-			t := byKind[kind]
-			if t == nil {
-				t = new(kind)
-				byKind[kind] = t
+			at, known := byKind[kind]
+			if !known {
+				at = len(out.Tallies)
+				byKind[kind], out.Tallies = at, append(out.Tallies, kind)
 			}
+			t := &out.Tallies[at]
 			if t.Observed++; t.Observed == 1 || cmp.Or(cmp.Compare(e.EndedNS(), t.NewestEndedNS), cmp.Compare(e.StartTimeNS, t.NewestStartNS)) > 0 {
 				t.NewestEndedNS, t.NewestStartNS = e.EndedNS(), e.StartTimeNS
 			}
 		}
 	})
-	for t := range maps.Values(byKind) {
-		out.Tallies = append(out.Tallies, *t)
-	}
 	return out, nil
 }
 

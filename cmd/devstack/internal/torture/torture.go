@@ -40,8 +40,6 @@ type Options struct {
 
 	// LookBackOff gives rules a look-back of 0, and still demands what their look-back promises.
 	LookBackOff bool
-	// Sabotage is SQL that is run after the migration.
-	Sabotage string
 
 	Programs Programs
 	// Devstack is the program that serves ClickHouse, ClickHouse its engine, PostgresBin the directory of Postgres.
@@ -184,16 +182,7 @@ func (w *world) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tocsin source ddl: %w", err)
 	}
-	if err := w.source.prepare(ctx, string(ddl)); err != nil {
-		return err
-	}
-	if w.options.Sabotage == "" {
-		return nil
-	}
-	return w.postgres.query(ctx, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, w.options.Sabotage)
-		return err
-	})
+	return w.source.prepare(ctx, string(ddl))
 }
 
 func (w *world) startReplicas(ctx context.Context) {
