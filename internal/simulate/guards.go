@@ -107,7 +107,7 @@ func Removals() []Removal {
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	list = append(list,
-		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.Name == \"\" && ("}}},
+		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.Version < 0 && ("}}},
 		Removal{Name: "counted-instants", Tests: "tocsin/evaluator/window", File: "evaluator/window/steps.go", Edits: [][2]string{{"					it.changes[i].keepInstants(&newest[next])\n", ""}}},
 		Removal{Name: "panic-is-behind-nobody", Tests: "tocsin/evaluator", File: "evaluator/commit.go", Edits: [][2]string{{"return f.panicked[r.ID] })", "return false })"}}},
 		Removal{Name: "check-before-the-call", Tests: "tocsin/notify", File: "notify/attempt.go", Edits: [][2]string{{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"}}},
