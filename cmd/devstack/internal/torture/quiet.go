@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -87,34 +88,47 @@ func (o *operator) keepQuiet(ctx context.Context) error {
 	if !at(0.4) {
 		return ctx.Err()
 	}
+	// What follows the hours that end by their clock has enough to hold.
 	end := time.Now().Truncate(time.Minute).Add(time.Minute)
-	if last := o.w.began.Add(length * 9 / 10); end.Before(time.Now().Add(2*time.Second)) || end.After(last) {
-		end = time.Now().Add(2 * time.Hour)
+	if end.After(time.Now().Add(2*time.Second)) && end.Before(o.w.began.Add(length*7/10)) {
+		if err := o.editQuiet(ctx, quietUntil(end), end); err != nil {
+			return err
+		}
+		if !pause(ctx.Done(), time.Until(end)) {
+			return ctx.Err()
+		}
 	}
-	began := time.Now()
-	if err := o.editQuiet(ctx, quietUntil(end), end.Truncate(time.Minute)); err != nil {
+	end = time.Now().Truncate(time.Minute).Add(2 * time.Hour)
+	if err := o.editQuiet(ctx, quietUntil(end), end); err != nil {
 		return err
 	}
+	began := time.Now()
 	if !at(1) {
 		return ctx.Err()
 	}
-	if end.After(time.Now()) {
-		o.awaitHeld(ctx, began)
-	}
+	o.awaitHeld(ctx, began)
 	return o.editQuiet(ctx, nil, time.Time{})
 }
 
-// awaitHeld waits until the hours have held enough to mean something, messages of routed alerts among it, and something critical
-// has passed: a busy machine may hardly have evaluated anything by then.
+// enoughHeld is how many messages the last quiet hours hold.
+const enoughHeld = 50
+
+// awaitHeld waits until the hours that began have held enough to mean something, messages of routed alerts among it if there
+// are any, and something critical has passed: a busy machine may hardly have evaluated anything by then. A run that is too
+// small for window rules holds what it happens to hold.
 func (o *operator) awaitHeld(ctx context.Context, began time.Time) {
+	if o.w.options.Exchanges < enoughToCount {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, longestSilence*o.w.options.Length-o.w.elapsed())
 	defer cancel()
+	isRouted := o.w.truth.find(ruleRouted) != nil
 	o.w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (enough bool, err error) {
-		err = conn.QueryRow(ctx, `SELECT (SELECT count(*) >= $1 FROM outbox WHERE quiet_until IS NOT NULL)
-			AND EXISTS (SELECT FROM outbox JOIN notification USING (notification_id) JOIN rule USING (rule_id) WHERE quiet_until IS NOT NULL AND rule.name = $2)
-			AND EXISTS (SELECT FROM settlement JOIN notification n USING (notification_id) JOIN alert a USING (alert_id) JOIN webhook w ON w.webhook_id = n.webhook_id
-				WHERE w.name = $3 AND a.severity = 'CRITICAL' AND settlement.status = 'DELIVERED' AND n.created_at > $4)`,
-			enoughSuppressed, ruleRouted, quiet, began).Scan(&enough)
+		err = conn.QueryRow(ctx, `SELECT count(*) >= $1 AND (NOT $2 OR bool_or(rule.name = $3))
+				AND EXISTS (SELECT FROM settlement JOIN notification n USING (notification_id) JOIN alert a USING (alert_id) JOIN webhook w ON w.webhook_id = n.webhook_id
+					WHERE w.name = $4 AND a.severity = 'CRITICAL' AND settlement.status = 'DELIVERED' AND n.created_at > $5)
+			FROM outbox JOIN notification n USING (notification_id) JOIN rule USING (rule_id) WHERE quiet_until IS NOT NULL AND n.created_at > $5`,
+			enoughHeld, isRouted, ruleRouted, quiet, began).Scan(&enough)
 		return enough, err
 	})
 }
@@ -182,7 +196,8 @@ func (w *world) checkQuiet(report *Report, t *tables) {
 	for _, n := range t.notifications {
 		a := alerts[n.AlertID]
 		held := w.truth.heldAt(n.WrittenAt.UnixNano())
-		first, arrived := came[n.ID]
+		// What waited together may arrive in a digest.
+		first, arrived := came[cmp.Or(n.DigestID, n.ID)]
 		if n.Hook != quiet || a == nil || held == nil || !arrived {
 			continue
 		}
