@@ -15,13 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/legacy"
-
 	"tocsin/api"
 	"tocsin/evaluator/reconcile"
 	"tocsin/internal/access"
+	"tocsin/internal/apitest"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/template"
@@ -43,7 +40,6 @@ type bench struct {
 	records  *recordMemory
 	beat     *beat
 	log      *lockedBuffer
-	routes   routers.Router
 }
 
 func newBench(t *testing.T, change ...func(*api.Options)) *bench {
@@ -103,23 +99,8 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		}
 	})
 	b.server = server
-	if b.routes, err = describedRoutes(); err != nil {
-		t.Fatal(err)
-	}
 	return b
 }
-
-// describedRoutes reads the description once: with the race detector that takes longer than most tests.
-var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:gochecknoglobals // The tests of one process share it.
-	description, err := api.GetSpec()
-	if err != nil {
-		return nil, err
-	}
-	if err := description.Validate(context.Background()); err != nil {
-		return nil, err
-	}
-	return legacy.NewRouter(description)
-})
 
 func checkWebhook(w *notify.Webhook) []fault.Field {
 	fields := append(webhook.CheckTarget(w), webhook.CheckHeaders(w.Headers)...)
@@ -149,26 +130,8 @@ func (b *bench) do(method, target, body string, header ...string) answer {
 	}
 	w := httptest.NewRecorder()
 	b.server.ServeHTTP(w, r)
-	b.holdAgainstDescription(r, w)
+	apitest.Hold(b.t, r, w)
 	return answer{b.t, w}
-}
-
-func (b *bench) holdAgainstDescription(r *http.Request, w *httptest.ResponseRecorder) {
-	b.t.Helper()
-	route, path, err := b.routes.FindRoute(r)
-	if err != nil {
-		return // not an operation of the API
-	}
-	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route, PathParams: path},
-		Status:                 w.Code,
-		Header:                 w.Header(),
-		Body:                   io.NopCloser(bytes.NewReader(w.Body.Bytes())),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
-	})
-	if err != nil {
-		b.t.Errorf("%s %s: the answer is not as described: %v\n%s", r.Method, r.URL, err, w.Body)
-	}
 }
 
 func (a answer) want(status int) answer {

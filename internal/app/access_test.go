@@ -36,14 +36,13 @@ func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log)
 // cheapPasswords prevents the tests from spending most of their time on hashes.
 func cheapPasswords() access.Cost { return access.Cost{Time: 1, MemoryKiB: 64, Threads: 1} }
 
-// caller uses the API as a user, with the cookies of a browser or a token.
+// caller uses the API as a user, with the cookies of a browser or a token. Every response is checked against the API's
+// description.
 type caller struct {
 	t     testing.TB
 	base  string
 	http  *http.Client
 	token string
-	// contract checks every response against the API's description.
-	contract *contract
 }
 
 func newCaller(tb testing.TB, base string) *caller {
@@ -52,7 +51,7 @@ func newCaller(tb testing.TB, base string) *caller {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &caller{t: tb, base: base, http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}, contract: newContract(tb)}
+	return &caller{t: tb, base: base, http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // said is a response of the API.
@@ -102,7 +101,7 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 		return got
 	}
 	whole := recorded(c.t, answer)
-	c.contract.hold(c.t, method, path, whole)
+	asDescribed(c.t, method, path, whole)
 	text := whole.Body.Bytes()
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &got.body); err != nil {

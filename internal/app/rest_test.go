@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,67 +8,28 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/legacy"
-
-	"tocsin/api"
+	"tocsin/internal/apitest"
 	"tocsin/internal/app"
 )
 
-// contract checks the API's responses against its description.
-type contract struct{ routes routers.Router }
-
-func newContract(tb testing.TB) *contract {
+// asDescribed fails the test if a response of the API does not match its description.
+func asDescribed(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
 	tb.Helper()
-	routes, err := describedRoutes()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return &contract{routes}
-}
-
-// describedRoutes reads the description once: with the race detector that takes longer than most tests.
-var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:gochecknoglobals // The tests of one process share it.
-	description, err := api.GetSpec()
-	if err != nil {
-		return nil, err
-	}
-	return legacy.NewRouter(description)
-})
-
-// hold fails the test if a response does not match the description.
-func (c *contract) hold(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
-	tb.Helper()
-	req := httptest.NewRequestWithContext(context.Background(), method, "/api/v1"+path, nil)
-	route, parameters, err := c.routes.FindRoute(req)
-	if err != nil {
-		return // not an operation
-	}
-	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, Route: route, PathParams: parameters},
-		Status:                 answer.Code, Header: answer.Header(), Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true},
-	})
-	if err != nil {
-		tb.Errorf("%s %s: the answer is not as described: %v\n%s", method, path, err, answer.Body)
-	}
+	apitest.Hold(tb, httptest.NewRequestWithContext(context.Background(), method, "/api/v1"+path, nil), answer)
 }
 
 // rest is the API of a replica that neither evaluates nor delivers.
 type rest struct {
-	t        testing.TB
-	base     string
-	contract *contract
+	t    testing.TB
+	base string
 }
 
 func (w *world) rest() *rest {
 	w.t.Helper()
 	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
-	return &rest{w.t, base, newContract(w.t)}
+	return &rest{w.t, base}
 }
 
 // do makes a request with a JSON body, if any, and checks the status. Header contains alternating
@@ -95,7 +55,7 @@ func (r *rest) do(status int, method, path, body string, header ...string) *http
 	if answer.Code != status {
 		r.t.Fatalf("%s %s: status %d, want %d: %s", method, path, answer.Code, status, answer.Body)
 	}
-	r.contract.hold(r.t, method, path, answer)
+	asDescribed(r.t, method, path, answer)
 	return answer
 }
 

@@ -70,7 +70,8 @@ func layers() []layer {
 			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
 				"internal/pgtest", "internal/socket", "internal/storetest", "migrations"),
 		},
-		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "web")},
+		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "internal/apitest", "web")},
+		{packages: []string{"internal/apitest"}, may: []string{"api"}},
 		{
 			packages: []string{"internal/app/..."},
 			may:      vocabulary("api/...", "client", "evaluator/...", "internal/...", "migrations", "notify/...", "web"),
@@ -119,7 +120,7 @@ func restrictions() []restriction {
 func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
-		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/mailtest", module + "/internal/natstest",
+		module + "/internal/apitest", module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/mailtest", module + "/internal/natstest",
 		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", module + "/notify/preset/presettest",
 		"github.com/nats-io/nats-server",
 	}
