@@ -120,11 +120,11 @@ func schemaOf(route *routers.Route, answer *httptest.ResponseRecorder) (location
 
 // pointer returns the fragment of a URL that leads to a value of the description.
 func pointer(names ...string) string {
-	fragment := "#"
-	for _, name := range names {
-		fragment += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	escaped := make([]string, len(names))
+	for i, name := range names {
+		escaped[i] = url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
-	return fragment
+	return "#/" + strings.Join(escaped, "/")
 }
 
 func (d *description) schema(location string) (*jsonschema.Schema, error) {
