@@ -56,7 +56,7 @@ func (w *world) replica(change ...func(*app.Options)) (address string, logged *l
 	logged = &log{}
 	o := app.Options{
 		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", OutgoingAllow: loopback(),
-		Access: app.AccessOptions{Mode: app.AccessOpen}, TickInterval: 250 * time.Millisecond,
+		Access: app.AccessOptions{Mode: app.AccessOpen}, TickInterval: 500 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {
