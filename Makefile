@@ -58,9 +58,11 @@ with_databases = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run --
 linked = -trimpath -ldflags='-s -w'
 go_test = $(with_databases) go test $(RACE) $(linked) -timeout $(TIMEOUT)
 # One package at a time of each kind: together they keep two processors busy, and more at once only makes each wait longer.
-go_test_json = -- go test -p 1 -json $(linked) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)')
+go_test_json = go test -p 1 -json $(linked) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)')
+# The race detector alone needs C. Without it, the tests are compiled as the programs are, and share what make build compiled.
+without_c = env CGO_ENABLED=0
 # Modules of their own, without the race detector: what they compile is mostly others'.
-modules = $(foreach module,internal/clickhouse/oteltest internal/bench,-- go -C $(module) test -p 1 -json -trimpath -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+modules = $(foreach module,internal/clickhouse/oteltest internal/bench,-- $(without_c) go -C $(module) test -p 1 -json -trimpath -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 # Only for the continuous integration, whose machines are busy with others' work as well: a test that failed may pass by
 # itself. It is named, and is to be repaired; see internal/checks for what is never tried again.
@@ -73,7 +75,7 @@ test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RA
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
 	@# Side by side: much of what the tests of replicas take is waiting.
 	@$(with_databases) go run ./internal/checks tests bin/failed-tests \
-		$(if $(filter ./...,$(PKG)),$(go_test_json) $(RACE) $(raced) $(go_test_json) $(unraced) $(modules),$(go_test_json) $(RACE) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS))) \
+		$(if $(filter ./...,$(PKG)),-- $(go_test_json) $(RACE) $(raced) -- $(without_c) $(go_test_json) $(unraced) $(modules),-- $(go_test_json) $(RACE) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS))) \
 		|| { $(again); }
 
 .PHONY: test-web
