@@ -26,7 +26,7 @@ test('a second with 1,000 alerts in 8 partitions is what L5 measured', () => {
   const second = cores({ partitions: 8, alertsPerSecond: 1000, messagesPerSecond: 0 })
   // However many replicas share the partitions. Each figure is of a few seconds, and varies by a third from run to run.
   const figures = [1, 2, 4].map((replicas) =>
-    measured('L5', `10,000 tenants, ${replicas} replicas, CPU of a second with 1,000 new exchanges, at most`),
+    measured('L5', `10,000 tenants, ${replicas} replicas, CPU of a second with 1,000 new exchanges, maximum`),
   )
   agrees(second, figures.sort((a, b) => a - b)[1] / 1000, 'L5')
 })
