@@ -72,7 +72,7 @@ func Removals() []Removal {
 		// Between two windows of a silence lies a day, in which a sweep comes.
 		model.SilenceDigestsRecur, model.SilenceDigestsEnd,
 		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
-		model.ResolvedOnce, model.EditVoidsProof, model.MarkOfEvidence,
+		model.ResolvedOnce, model.EditVoidsProof, model.MarkOfEvidence, model.QuietTogether,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
 	}

@@ -374,6 +374,7 @@ func laws() map[string]func(l *law) {
 		"quiet hours end just after a snooze":                                                              quietSnoozed,
 		"a snooze that ends within quiet hours has its reminder after them":                                quietReminded,
 		"quiet hours end in one message about an alert":                                                    quietOnce,
+		"the messages of an alert that quiet hours hold wait for each other":                               quietTogether,
 		"messages that were given up notify nobody":                                                        quietUnheard,
 		"a count resolves what quiet hours kept":                                                           quietWindow,
 		"a webhook that was not notified of an alert is not notified of its end":                           quietEnds,

@@ -80,6 +80,24 @@ func quietHeld(l *law) {
 	l.endQuiet("once more", 0)
 }
 
+// quietTogether has quiet hours be edited twice: the later message of an alert was held until an earlier end than the
+// first one, and hours have begun again since. Both wait for each other.
+func quietTogether(l *law) {
+	l.quietWebhook()
+	id, fires := l.raiseQuiet(rules.Warning, 0)
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(10*time.Minute)))
+	l.must(l.Snooze(id, 5*time.Minute))
+	l.remind("within the hours", 6*time.Minute, 0)
+	later := notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 0)
+	l.Advance(6 * time.Minute)
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(30*time.Minute)))
+	l.endQuiet("while hours hold the first one", 0)
+	l.is(later, notify.Pending)
+	l.is(fires, notify.Pending)
+	l.Advance(31 * time.Minute)
+	l.endQuiet("after the hours", 1)
+}
+
 // quietHandled has people look after alerts before quiet hours end: for longer than that can be undone, and
 // for less.
 func quietHandled(l *law) {

@@ -154,29 +154,33 @@ const quietOver = `-- name: QuietOver :many
 with over as materialized (
     select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
     from outbox o
-    where o.webhook_id = $3 and o.quiet_until <= $4::timestamptz
+    where o.webhook_id = $3 and o.quiet_until <= $2::timestamptz
 )
-select distinct alert_id::uuid as alert_id from over where alert_id > $1::uuid
+select distinct over.alert_id::uuid as alert_id from over
+where over.alert_id > $1::uuid
+  and (select bool_and(p.quiet_until <= $2::timestamptz) from notification m join outbox p using (notification_id)
+       where m.alert_id = over.alert_id and m.webhook_id = $3 and p.quiet_until is not null)
 order by 1
-limit $2
+limit $4
 `
 
 type QuietOverParams struct {
 	AfterID   uuid.UUID
-	Most      int32
-	WebhookID uuid.UUID
 	Now       time.Time
+	WebhookID uuid.UUID
+	Most      int32
 }
 
 // Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
-// that come after one. The messages are found first: in the order of the alerts, all messages that were
-// ever written would be read.
+// that come after one. Alerts about which quiet hours hold other messages, because they were edited and have
+// begun again, wait for these: what became of an alert is decided about all of its messages. The messages
+// are found first: in the order of the alerts, all messages that were ever written would be read.
 func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, quietOver,
 		arg.AfterID,
-		arg.Most,
-		arg.WebhookID,
 		arg.Now,
+		arg.WebhookID,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err
@@ -213,6 +217,8 @@ cross join lateral (
 ) k
 where n.alert_id = any($3::uuid[]) and n.webhook_id = $4::uuid
   and o.quiet_until <= coalesce($1::timestamptz, now())
+  and (select bool_and(p.quiet_until <= coalesce($1::timestamptz, now())) from notification m join outbox p using (notification_id)
+       where m.alert_id = n.alert_id and m.webhook_id = n.webhook_id and p.quiet_until is not null)
 order by n.alert_id, n.created_at, n.notification_id
 `
 
@@ -232,7 +238,7 @@ type QuietReadRow struct {
 }
 
 // Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
-// were written. It also returns whether somebody has looked after the alert for so long that it
+// were written, unless quiet hours hold another one about the alert. It also returns whether somebody has looked after the alert for so long that it
 // cannot be undone, and whether the webhook was notified of the alert before. To acknowledge an
 // alert and to snooze it means to be reminded: what happened before the snooze ended does not count
 // for its message, if the webhook was notified before.

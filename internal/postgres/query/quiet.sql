@@ -45,14 +45,18 @@ where o.notification_id = any(array(select moved.notification_id from moved));
 
 -- name: QuietOver :many
 -- Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
--- that come after one. The messages are found first: in the order of the alerts, all messages that were
--- ever written would be read.
+-- that come after one. Alerts about which quiet hours hold other messages, because they were edited and have
+-- begun again, wait for these: what became of an alert is decided about all of its messages. The messages
+-- are found first: in the order of the alerts, all messages that were ever written would be read.
 with over as materialized (
     select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
     from outbox o
     where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz
 )
-select distinct alert_id::uuid as alert_id from over where alert_id > @after_id::uuid
+select distinct over.alert_id::uuid as alert_id from over
+where over.alert_id > @after_id::uuid
+  and (select bool_and(p.quiet_until <= @now::timestamptz) from notification m join outbox p using (notification_id)
+       where m.alert_id = over.alert_id and m.webhook_id = @webhook_id and p.quiet_until is not null)
 order by 1
 limit @most;
 
@@ -66,7 +70,7 @@ for no key update of o;
 
 -- name: QuietRead :many
 -- Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
--- were written. It also returns whether somebody has looked after the alert for so long that it
+-- were written, unless quiet hours hold another one about the alert. It also returns whether somebody has looked after the alert for so long that it
 -- cannot be undone, and whether the webhook was notified of the alert before. To acknowledge an
 -- alert and to snooze it means to be reminded: what happened before the snooze ended does not count
 -- for its message, if the webhook was notified before.
@@ -86,6 +90,8 @@ cross join lateral (
 ) k
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid
   and o.quiet_until <= coalesce(sqlc.narg(now)::timestamptz, now())
+  and (select bool_and(p.quiet_until <= coalesce(sqlc.narg(now)::timestamptz, now())) from notification m join outbox p using (notification_id)
+       where m.alert_id = n.alert_id and m.webhook_id = n.webhook_id and p.quiet_until is not null)
 order by n.alert_id, n.created_at, n.notification_id;
 
 -- name: QuietDiscard :exec

@@ -118,6 +118,8 @@ const (
 	QuietLocked Guard = "quiet-locked"
 	// QuietMoved moves the end of what is held where quiet hours are edited.
 	QuietMoved Guard = "quiet-moved"
+	// QuietTogether decides about all messages of an alert that quiet hours hold for a webhook at once.
+	QuietTogether Guard = "quiet-together"
 	// ReplaysEscalateNothing starts no escalation of what a replay raises.
 	ReplaysEscalateNothing Guard = "replays-escalate-nothing"
 	// SnoozeLocked has a snooze be looked at again under a lock on its alert, SnoozeEnds has it

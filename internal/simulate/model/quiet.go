@@ -92,12 +92,19 @@ func (o *OutboxRow) over(now time.Time) bool {
 	return !o.QuietUntil.IsZero() && !o.QuietUntil.After(now)
 }
 
-// quietRows returns what is over about an alert for a webhook, in the order in which it was written.
+// quietRows returns what is over about an alert for a webhook, in the order in which it was written;
+// nothing if quiet hours hold another message about the alert.
 func (db *Postgres) quietRows(alert, webhook uuid.UUID, now time.Time) (list []OutboxRow) {
 	of, _ := db.ofAlert.get(alert)
 	for _, id := range of {
-		if o, open := db.outbox.get(id); open && o.WebhookID == webhook && o.over(now) {
+		o, open := db.outbox.get(id)
+		if !open || o.WebhookID != webhook || o.QuietUntil.IsZero() {
+			continue
+		}
+		if o.over(now) {
 			list = append(list, o)
+		} else if db.has(QuietTogether) {
+			return nil
 		}
 	}
 	return list
