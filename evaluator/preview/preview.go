@@ -204,9 +204,9 @@ type run struct {
 	// samples holds every alert if comparing is set.
 	comparing bool
 	samples   []sample
-	// turns are the instants at which the hours of a calendar begin, and cease, to contain a whole
+	// edges are the instants at which the hours of a calendar begin, and cease, to contain a whole
 	// window.
-	turns []int64
+	edges []int64
 }
 
 // routedMinute is a minute in which a webhook would have got messages.

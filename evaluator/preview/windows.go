@@ -164,19 +164,19 @@ func (p *run) judged(v *alerts.Value, atNS int64) (nextNS int64) {
 	if p.rule.Calendar == nil {
 		return math.MaxInt64
 	}
-	if p.turns == nil {
-		p.turns = turns(whole, p.out.ToNS, func(atNS int64) bool { return p.judge.Expects(atNS-lengthNS, atNS) })
+	if p.edges == nil {
+		p.edges = edges(whole, p.out.ToNS, func(atNS int64) bool { return p.judge.Expects(atNS-lengthNS, atNS) })
 	}
-	next, _ := slices.BinarySearch(p.turns, atNS+1)
-	if next == len(p.turns) {
+	next, _ := slices.BinarySearch(p.edges, atNS+1)
+	if next == len(p.edges) {
 		return math.MaxInt64
 	}
-	return p.turns[next]
+	return p.edges[next]
 }
 
-// turns returns the instants of a range at which a property changes that changes at most once a
+// edges returns the instants of a range at which a property changes that changes at most once a
 // minute.
-func turns(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
+func edges(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
 	list := []int64{}
 	was := is(fromNS)
 	for at := fromNS; at < toNS; at += minuteNS {

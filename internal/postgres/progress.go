@@ -41,13 +41,13 @@ func (p progress) read() (reached, error) {
 	var r reached
 	own, err := positionOf(p.position)
 	if err != nil {
-		return r, fmt.Errorf("the stored position cannot be read: %w", err)
+		return r, fmt.Errorf("the stored position cannot be read: %w; disable and enable the rule", err)
 	}
 	if own != nil && (p.until == nil || p.failing) {
 		return reached{at: own}, nil
 	}
 	if r.at, err = positionOf(p.cursor); err != nil {
-		return r, fmt.Errorf("the stored cursor cannot be read: %w", err)
+		return r, fmt.Errorf("the stored cursor cannot be read: %w; correct it in the table checkpoint", err)
 	}
 	if r.at != nil {
 		r.at.ExecutionID = "" // the partition's cursor may name an exchange of another tenant
