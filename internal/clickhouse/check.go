@@ -103,7 +103,6 @@ func (r *Report) add(v Verdict, about, text, remedy string) {
 func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 	r := Report{Table: s.mapping.Table, Findings: []Finding{}}
 	err := s.describeTable(ctx)
-	const unknownTable, unknownDatabase, accessDenied = 60, 81, 497
 	if refusal, ok := errors.AsType[*RefusedError](err); ok {
 		switch refusal.Code {
 		case unknownTable, unknownDatabase:

@@ -176,6 +176,14 @@ func withoutQuery(err error) error {
 	return shortened{err, strings.ReplaceAll(err.Error(), strconv.Quote(failed.URL), server)}
 }
 
+// ClickHouse's numbers of errors.
+const (
+	unknownIdentifier, unknownTable, unknownDatabase      = 47, 60, 81
+	unknownSetting, settingConstraint, tooManyRowsOrBytes = 115, 452, 396
+	readOnly, accessDenied, authenticationFailed          = 164, 497, 516
+	decimalOverflow, cannotCompileRegexp                  = 407, 427
+)
+
 // RefusedError is an error that ClickHouse returned, unlike one of the connection to it.
 type RefusedError struct {
 	// Code is ClickHouse's number of the error, Text its first sentence: the rest quotes the query.
@@ -196,7 +204,6 @@ func (r *RefusedError) Error() string {
 // explain turns an exception of ClickHouse into a [RefusedError], and adds [source.ErrTooMuch] if the
 // result exceeds its bound.
 func (s *Source) explain(err error) error {
-	const tooManyRowsOrBytes = 396
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return unreached(err)
@@ -211,12 +218,6 @@ func (s *Source) explain(err error) error {
 
 // remedy returns what to do about an error of ClickHouse; empty if it depends on the text.
 func (s *Source) remedy(code int32) string {
-	const (
-		unknownIdentifier, unknownTable, unknownDatabase = 47, 60, 81
-		unknownSetting, settingConstraint                = 115, 452
-		readOnly, accessDenied, authenticationFailed     = 164, 497, 516
-		decimalOverflow, cannotCompileRegexp             = 407, 427
-	)
 	switch code {
 	case unknownDatabase:
 		return "create the database, or correct its name in TOCSIN_CLICKHOUSE_URL or --clickhouse-table"

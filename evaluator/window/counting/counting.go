@@ -30,7 +30,8 @@
 // make progress step by step.
 //
 // Whatever waits for longest is counted first, by a tally or by its conditions, and each pass counts
-// something. So no rule waits for ever because others take all the time.
+// something. Slow rules come last, and if there is no time for all of them, one of them comes first in every
+// other pass. So no rule waits for ever because others take all the time.
 package counting
 
 import (
@@ -78,12 +79,14 @@ type Counter struct {
 	// slow holds until when a window is asked alone or not tallied, and a set of windows, by its key,
 	// is not tallied.
 	slow map[any]time.Time
+	// leftOut holds the partitions whose last pass left out a slow window.
+	leftOut map[int]bool
 }
 
 // New returns a counter of what a source holds.
 func New(o Options) *Counter {
 	o.TallyLeast = cmp.Or(o.TallyLeast, 8)
-	return &Counter{Options: o, slow: map[any]time.Time{}}
+	return &Counter{Options: o, slow: map[any]time.Time{}, leftOut: map[int]bool{}}
 }
 
 // Request is what a [Pass] has to know.
@@ -124,26 +127,42 @@ func (c *Counter) Pass(request *Request, conclude func(context.Context, []*Windo
 	return &Pass{counter: c, request: request, conclude: conclude, Failed: map[uuid.UUID]error{}, Unlearned: map[uuid.UUID]error{}}
 }
 
-// Count counts windows, by tallies if possible, those with the lowest numbers first. It leaves out
-// those for which there is no time.
+// Count counts windows, by tallies if possible, those with the lowest numbers first, and slow ones last.
+// It leaves out those for which there is no time. If that leaves out a slow window, the next pass begins
+// with the slow window that waits for longest, but never two passes in a row: nothing is left out for
+// ever, whether slow windows take the time of each pass, or the others do.
 func (p *Pass) Count(ctx context.Context, windows []*Window) {
 	questions, rest := p.questions(windows)
-	batches, asked := p.batches(rest), 0
+	quick, slow := p.batches(rest)
+	begins := len(slow) > 0 && p.takeLeftOut()
+	if begins {
+		longest := slices.MinFunc(slow, byNumber)
+		p.ask(ctx, []*Window{longest}, p.over, p.count)
+		slow = slices.DeleteFunc(slow, func(w *Window) bool { return w == longest })
+	}
+	asked := 0
 	var undecided []*Window
 	for i, q := range questions {
-		for len(batches) > 0 && first(batches[0]) < first(q.windows) {
-			p.ask(ctx, batches[0], p.over, p.count)
-			batches = batches[1:]
+		for len(quick) > 0 && first(quick[0]) < first(q.windows) {
+			p.ask(ctx, quick[0], p.over, p.count)
+			quick = quick[1:]
 		}
 		for ; asked < min(len(questions), i+tallyAhead); asked++ {
 			p.put(ctx, questions[asked])
 		}
 		undecided = append(undecided, p.tallied(ctx, q)...)
 	}
-	for _, batch := range batches {
+	for _, batch := range quick {
 		p.ask(ctx, batch, p.over, p.count)
 	}
-	for _, batch := range p.batches(undecided) {
+	for _, w := range slow {
+		if p.over(ctx) && !begins {
+			p.leaveOut()
+		}
+		p.ask(ctx, []*Window{w}, p.over, p.count)
+	}
+	quick, slow = p.batches(undecided)
+	for _, batch := range slices.AppendSeq(quick, slices.Chunk(slow, 1)) {
 		if p.over(ctx) {
 			// They would come after the tallies each time.
 			for _, w := range batch {
@@ -154,11 +173,26 @@ func (p *Pass) Count(ctx context.Context, windows []*Window) {
 	}
 }
 
+// leaveOut notes that a pass over the partition left out a slow window; takeLeftOut reports it once.
+func (p *Pass) leaveOut() {
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	p.counter.leftOut[p.request.Partition] = true
+}
+
+func (p *Pass) takeLeftOut() bool {
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	leftOut := p.counter.leftOut[p.request.Partition]
+	delete(p.counter.leftOut, p.request.Partition)
+	return leftOut
+}
+
 // Newest gives describe the newest exchange of each of the Groups of windows, in which the caller
 // leaves only those that it wants. What was counted is read regardless of the time: otherwise a
 // count that takes all the time would never raise anything.
 func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Window, []rules.Exchange)) {
-	read := func(ctx context.Context, windows []*Window) (then func(context.Context), err error) {
+	read := func(ctx context.Context, windows []*Window) (then func(context.Context, bool), err error) {
 		queries := make([]NewestQuery, len(windows))
 		for i, w := range windows {
 			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
@@ -167,7 +201,7 @@ func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Win
 		if err != nil {
 			return nil, fmt.Errorf("read newest exchanges: %w", err)
 		}
-		return func(context.Context) {
+		return func(context.Context, bool) {
 			for i, w := range windows {
 				describe(w, newest[i])
 			}
@@ -178,12 +212,11 @@ func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Win
 	}
 }
 
-// batches returns the windows for each query, longest waiting first. Slow ones come last, one by
-// one.
-func (p *Pass) batches(windows []*Window) [][]*Window {
+// batches returns the windows for each query, longest waiting first, and the slow ones, which are asked
+// one by one.
+func (p *Pass) batches(windows []*Window) (batches [][]*Window, slow []*Window) {
 	quick, slow := split(windows, func(w *Window) bool { return p.slowUntil(w.key()).IsZero() })
 	learners, quick := split(quick, func(w *Window) bool { return w.Learns })
-	var batches [][]*Window
 	for _, some := range [][]*Window{quick, learners} {
 		sortByReading(some)
 		batches = slices.AppendSeq(batches, slices.Chunk(some, batchMost))
@@ -193,7 +226,7 @@ func (p *Pass) batches(windows []*Window) [][]*Window {
 	slices.SortStableFunc(slow, func(a, b *Window) int {
 		return cmp.Or(p.slowUntil(a.key()).Compare(p.slowUntil(b.key())), byNumber(a, b))
 	})
-	return slices.AppendSeq(batches, slices.Chunk(slow, 1))
+	return batches, slow
 }
 
 // split returns the windows that are of a kind, in their order, and the others.
@@ -230,8 +263,8 @@ func sortByReading(windows []*Window) {
 }
 
 // query reads something about windows, and returns what follows from it, which is not bounded as the
-// query may be.
-type query = func(context.Context, []*Window) (then func(context.Context), err error)
+// query may be. then takes whether a slow window was quick.
+type query = func(context.Context, []*Window) (then func(ctx context.Context, quick bool), err error)
 
 // ask asks about some windows in one query, unless the time is over. If the query fails, each half
 // is asked about separately, and so on. A window that fails alone in two passes has failed.
@@ -243,10 +276,7 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 	then, quick, err := p.bounded(ctx, windows, query)
 	switch {
 	case err == nil:
-		if len(windows) == 1 && quick {
-			p.forget(windows[0].key())
-		}
-		then(ctx)
+		then(ctx, quick)
 	case errors.Is(ctx.Err(), context.Canceled):
 	case ctx.Err() == nil && !p.Answers(ctx, err):
 	case over(ctx) && (len(windows) > 1 || ctx.Err() != nil):
@@ -274,7 +304,7 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 
 // bounded makes a query. For a slow rule it is bounded to the time that one rule may take. quick says
 // that it took less than half of that: one that takes longer would be slow again beside others.
-func (p *Pass) bounded(ctx context.Context, windows []*Window, query query) (then func(context.Context), quick bool, err error) {
+func (p *Pass) bounded(ctx context.Context, windows []*Window, query query) (then func(context.Context, bool), quick bool, err error) {
 	if len(windows) > 1 || p.slowUntil(windows[0].key()).IsZero() {
 		then, err = query(ctx, windows)
 		return then, false, err
@@ -295,7 +325,7 @@ func (p *Pass) bounded(ctx context.Context, windows []*Window, query query) (the
 }
 
 // count counts windows by their conditions.
-func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.Context), err error) {
+func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.Context, bool), err error) {
 	var queries []Query
 	for _, w := range windows {
 		queries = append(queries, w.queries()...)
@@ -312,7 +342,12 @@ func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.
 			groups = groups[1:]
 		}
 	}
-	return func(ctx context.Context) { p.conclude(ctx, windows) }, nil
+	return func(ctx context.Context, quick bool) {
+		if quick {
+			p.forget(windows[0].key()) // it was asked alone
+		}
+		p.conclude(ctx, windows)
+	}, nil
 }
 
 // Answers reports whether the source answers a query that reads nothing. If it does not, the pass

@@ -177,3 +177,57 @@ func TestLearningIsSlowByItself(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesThatFailedTogetherDoNotWaitForOthers has one query of many rules fail when the time of the pass is up, so that all
+// of them count as slow. Passes have time for one query: one that is not slow any more is counted in every pass, and the
+// others are nevertheless.
+func TestRulesThatFailedTogetherDoNotWaitForOthers(t *testing.T) {
+	q := &queue{source: &source{poison: "000"}, rules: windowtest.Some(6)}
+	q.counter = newCounter(q.source)
+	q.pass(t)
+	q.source.poison = ""
+	counted := map[string]int{}
+	const passes = 14
+	for range passes {
+		for _, name := range q.pass(t).names {
+			counted[name]++
+		}
+	}
+	if len(counted) != 6 || counted["000"] < passes/3 {
+		t.Errorf("in %d passes, rules were counted %v times", passes, counted)
+	}
+}
+
+// TestSlowRulesAndOthersTakeTurns has six rules that stay slow, and three others. Passes have time for one query.
+func TestSlowRulesAndOthersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{poison: "000"}
+		q := &queue{source: s, rules: windowtest.Some(6)}
+		q.counter = newCounter(&alone{s})
+		q.pass(t)
+		s.poison = ""
+		for n := range 3 {
+			q.rules = append(q.rules, windowtest.RuleOf(10+n, "default"))
+		}
+		counted := map[string]int{}
+		const passes = 14
+		for range passes {
+			for _, name := range q.pass(t).names {
+				counted[name]++
+			}
+		}
+		if len(counted) != 9 || counted["010"] != passes/2 {
+			t.Errorf("in %d passes, rules were counted %v times", passes, counted)
+		}
+	})
+}
+
+// alone is a source that takes two seconds for one window.
+type alone struct{ *source }
+
+func (a *alone) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
+	if len(w) == 1 {
+		time.Sleep(2 * time.Second) //nolint:forbidigo // Virtual time of a synctest bubble.
+	}
+	return a.source.CountWindows(ctx, w)
+}
