@@ -144,7 +144,7 @@ func (m *model) Observe(_ context.Context, q source.ObserveQuery) (source.Observ
 	if to == 0 {
 		to = m.now - q.SettleNS
 	}
-	prints := map[int64]backlog.Fingerprint{}
+	prints := map[int64]source.Fingerprint{}
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
 		if e.StartTimeNS < q.FromNS || e.StartTimeNS >= to || !slices.Contains(q.Statuses, e.Status) {
 			return
@@ -156,7 +156,7 @@ func (m *model) Observe(_ context.Context, q source.ObserveQuery) (source.Observ
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(e.TenantID + "\x00" + e.ExecutionID))
 		p := prints[from]
-		prints[from] = backlog.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
+		prints[from] = source.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	})
 	return source.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
 }

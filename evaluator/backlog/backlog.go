@@ -76,15 +76,6 @@ func WaitNS(lookBackNS int64) int64 {
 	}
 }
 
-// Fingerprint shows whether the exchanges of a bucket are still the same. The fingerprints of
-// adjoining buckets add up to that of both together.
-type Fingerprint struct {
-	// FromNS is the beginning of the bucket, a multiple of its width.
-	FromNS int64
-	// Count is the number of rows. Checksum is the sum of a hash of their ids, modulo 2^64.
-	Count, Checksum uint64
-}
-
 // Mark says which range behind its cursor a partition still has to evaluate.
 type Mark struct {
 	// FromNS is the start time from which exchanges may not be evaluated yet.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/source"
 )
 
 // Three days with alerts in every second, and a look-back of two days: what is remembered does not
@@ -23,9 +24,9 @@ func TestBacklogIsBounded(t *testing.T) {
 		b.fromNS = max(begin, now-lookBack.Nanoseconds())
 		b.Advance(now)
 		r := cursor.Range{FromNS: now - minuteNS, ToNS: now}
-		var prints []Fingerprint
+		var prints []source.Fingerprint
 		for at := r.FromNS; at < r.ToNS; at += secondNS {
-			prints = append(prints, Fingerprint{at, 10, uint64(at)})
+			prints = append(prints, source.Fingerprint{FromNS: at, Count: 10, Checksum: uint64(at)})
 			b.Raised(uuid.New(), at)
 		}
 		b.compare("", prints, r, now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/source"
 )
 
 // row is an exchange that begins at an instant and becomes visible on each of two servers.
@@ -39,7 +40,7 @@ const lookBackNS = 20 * minuteNS
 
 func reachNS() int64 { return lookBackNS + WaitNS(lookBackNS) }
 
-func (t *table) prints(server int, r cursor.Range, splitNS int64) (out []Fingerprint) {
+func (t *table) prints(server int, r cursor.Range, splitNS int64) (out []source.Fingerprint) {
 	at := map[int64]int{}
 	for i, row := range t.rows {
 		if row.startNS < r.FromNS || row.startNS >= r.ToNS || row.visibleNS[server] > t.nowNS {
@@ -52,7 +53,7 @@ func (t *table) prints(server int, r cursor.Range, splitNS int64) (out []Fingerp
 		}
 		if _, known := at[bucket]; !known {
 			at[bucket] = len(out)
-			out = append(out, Fingerprint{FromNS: bucket})
+			out = append(out, source.Fingerprint{FromNS: bucket})
 		}
 		out[at[bucket]].Count++
 		out[at[bucket]].Checksum += uint64(i)*2654435761 + 1

@@ -1,14 +1,17 @@
 package backlog
 
-import "tocsin/cursor"
+import (
+	"tocsin/cursor"
+	"tocsin/evaluator/source"
+)
 
 // What a server shows is compared with what was evaluated. A scan that the same server answers concludes it.
 
 // Observe takes the fingerprints that a server showed from fromNS on, at a watermark. Those from
 // forwardNS on are after the cursor, the others behind it.
-func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS, watermarkNS int64) {
+func (b *Backlog) Observe(server string, prints []source.Fingerprint, fromNS, forwardNS, watermarkNS int64) {
 	b.after, b.shown, b.shownFromNS = map[int64]fingerprint{}, map[int64]fingerprint{}, fromNS
-	var behind []Fingerprint
+	var behind []source.Fingerprint
 	for _, f := range prints {
 		second := floor(f.FromNS, secondNS)
 		b.shown[second] = b.shown[second].plus(fingerprint{f.Count, f.Checksum})
@@ -26,7 +29,7 @@ func (b *Backlog) NothingAfter() bool { return len(b.after) == 0 }
 
 // compare notes which buckets of a range are not evaluated, by their fingerprints. The range begins at
 // the beginning of a bucket; it may end within one.
-func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, watermarkNS int64) {
+func (b *Backlog) compare(server string, list []source.Fingerprint, r cursor.Range, watermarkNS int64) {
 	b.several = b.several || b.server != "" && b.server != server
 	b.server = server
 	prints := make(map[int64]fingerprint, len(list))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/source"
 )
 
 // A plan says what to read, and in which order. It is a pure function of the backlog. Recent
@@ -186,7 +187,7 @@ func (b *Backlog) Compares(l Look, server string, rows uint64, watermarkNS int64
 }
 
 // Compare takes the fingerprints that a server showed for a look.
-func (b *Backlog) Compare(l Look, server string, prints []Fingerprint, watermarkNS int64) {
+func (b *Backlog) Compare(l Look, server string, prints []source.Fingerprint, watermarkNS int64) {
 	b.compare(server, prints, l.Range, watermarkNS)
 	last := b.looks[l.key]
 	last.comparedNS, last.quick = watermarkNS, false

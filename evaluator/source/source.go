@@ -10,7 +10,6 @@ import (
 	"errors"
 
 	"tocsin/cursor"
-	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -66,7 +65,16 @@ type Observation struct {
 	Server string
 	// NowNS is the source's clock, in nanoseconds since the Unix epoch.
 	NowNS        int64
-	Fingerprints []backlog.Fingerprint
+	Fingerprints []Fingerprint
+}
+
+// Fingerprint shows whether the exchanges of a bucket are still the same. The fingerprints of
+// adjoining buckets add up to that of both together.
+type Fingerprint struct {
+	// FromNS is the beginning of the bucket, a multiple of its width.
+	FromNS int64
+	// Count is the number of rows. Checksum is the sum of a hash of their ids, modulo 2^64.
+	Count, Checksum uint64
 }
 
 // RowCountQuery asks how many rows begin in each of some ranges.

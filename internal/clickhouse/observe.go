@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/source"
 )
 
@@ -97,9 +96,9 @@ func (s *Source) Observe(ctx context.Context, o source.ObserveQuery) (source.Obs
 	if len(counts) != len(buckets) || len(checksums) != len(buckets) {
 		return source.Observation{}, fmt.Errorf("clickhouse: %d buckets with %d counts and %d checksums", len(buckets), len(counts), len(checksums))
 	}
-	answer.Fingerprints = make([]backlog.Fingerprint, len(buckets))
+	answer.Fingerprints = make([]source.Fingerprint, len(buckets))
 	for i := range buckets {
-		answer.Fingerprints[i] = backlog.Fingerprint{FromNS: buckets[i], Count: counts[i], Checksum: checksums[i]}
+		answer.Fingerprints[i] = source.Fingerprint{FromNS: buckets[i], Count: counts[i], Checksum: checksums[i]}
 	}
 	return answer, nil
 }

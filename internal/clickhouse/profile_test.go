@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/reconcile"
 	"tocsin/evaluator/source"
 	"tocsin/internal/chtest"
@@ -85,7 +84,7 @@ func answers(t *testing.T, ch *clickhouse.Source, within cursor.Range, limit int
 		}
 	}
 	o, err := ch.Observe(t.Context(), source.ObserveQuery{Tenants: of, Statuses: failures, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1e9})
-	slices.SortFunc(o.Fingerprints, func(a, b backlog.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
+	slices.SortFunc(o.Fingerprints, func(a, b source.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
 	add("observe", o.Fingerprints, err)
 	none, err := ch.Observe(t.Context(), source.ObserveQuery{Tenants: of, Statuses: failures, FromNS: 1, ToNS: 2, WidthNS: 1})
 	add("observe nothing", len(none.Fingerprints), err)

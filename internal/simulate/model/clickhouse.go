@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -89,7 +88,7 @@ func (s *Server) Observe(_ context.Context, q source.ObserveQuery) (source.Obser
 			from = q.SplitNS
 		}
 		if at < 0 || o.Fingerprints[at].FromNS != from {
-			o.Fingerprints = append(o.Fingerprints, backlog.Fingerprint{FromNS: from})
+			o.Fingerprints = append(o.Fingerprints, source.Fingerprint{FromNS: from})
 			at++
 		}
 		o.Fingerprints[at].Count++
