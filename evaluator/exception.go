@@ -76,7 +76,7 @@ func (x *extra) applied(s *ruleset.Set) {
 	}
 	for _, id := range x.evaluated {
 		if r := s.Rule(id); r != nil {
-			r.NotedNS = r.EvaluatedNS
+			r.Noted()
 		}
 	}
 	for id, h := range x.health {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
-	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 )
 
@@ -159,7 +157,7 @@ func (p *pass) lookOlder(ctx context.Context) {
 // comparisons, no server answers, and nobody asks again for a while.
 func (p *pass) count(ctx context.Context, looks []backlog.Look) source.RowCounts {
 	unknown := source.RowCounts{Counts: make([]uint64, len(looks))}
-	if p.Clock().Before(p.counting.RetryAt) {
+	if p.counting.Waits(p.Clock()) {
 		return unknown
 	}
 	ranges := make([]cursor.Range, len(looks))
@@ -203,51 +201,27 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 	return nil
 }
 
-// unreadable is a range of older changes that could not be read, of which at most so much is read at once from now on.
-type unreadable struct {
-	ruleset.Backoff
-	mostNS int64
-}
-
 // readOlder reads the older changes from the oldest on, as far as there is time, and one of
-// them at the least. A range that cannot be read waits for a while, and is then read in halves: a source that is slow
-// answers about a shorter one, and what cannot be read at all ends up alone.
+// them at the least. One that cannot be read holds up no other (see backlog/unread.go).
 func (p *pass) readOlder(ctx context.Context) error {
-	unread, tried := map[int64]*unreadable{}, false
-	defer func() { p.unread = unread }()
-	for todo := p.backlog.Older(p.recentFromNS); len(todo) > 0; {
-		s := todo[0]
-		todo = todo[1:]
-		failed := p.unread[s.FromNS]
-		if failed != nil {
-			unread[s.FromNS] = failed
-			if endNS := p.backlog.Bucket(s.FromNS + failed.mostNS); s.FromNS < endNS && endNS < s.ToNS {
-				rest := s
-				s.ToNS, rest.FromNS = endNS, endNS
-				todo = slices.Insert(todo, 0, rest)
-			}
+	tried := false
+	for _, s := range p.backlog.Older(p.recentFromNS) {
+		if tried && p.over() {
+			return nil
 		}
-		if failed != nil && p.Clock().Before(failed.RetryAt) || tried && p.over() {
+		if p.backlog.Waits(s, p.Clock()) {
 			continue
 		}
 		tried = true
 		err := p.read(ctx, s)
-		if !errors.As(err, new(sourceError)) {
-			if delete(unread, s.FromNS); err != nil {
-				return err
-			}
+		if errors.As(err, new(sourceError)) {
+			p.backlog.ReadFailed(s, p.Clock())
+			p.putOff(ctx, "evaluate changed ranges again", err)
 			continue
 		}
-		if failed == nil {
-			failed = &unreadable{}
-			unread[s.FromNS] = failed
+		if p.backlog.ReadSucceeded(s); err != nil {
+			return err
 		}
-		failed.mostNS = (s.ToNS - s.FromNS) / 2
-		if p.backlog.Bucket(s.FromNS+failed.mostNS) > s.FromNS {
-			failed.Succeeds() // its half does not wait longer than it did
-		}
-		failed.Fails(p.Clock())
-		p.putOff(ctx, "evaluate changed ranges again", err)
 	}
 	return nil
 }

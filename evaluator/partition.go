@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/retry"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
@@ -54,10 +55,8 @@ type partition struct {
 	caughtUp string
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
-	// unread are the older changes that could not be read, by where they begin; counting is
-	// whether the rows of the look-back cannot be counted.
-	unread   map[int64]*unreadable
-	counting ruleset.Backoff
+	// counting is when the rows of the look-back are counted again, if they could not be.
+	counting retry.Backoff
 	// olderFrom is the part of [pass.older] with which the next pass begins.
 	olderFrom int
 	// saidAt is when the log said something last.

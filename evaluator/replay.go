@@ -57,7 +57,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.
-		at.RetryAt = p.Clock().Add(ruleset.RetryFirst)
+		at.Pauses(p.Clock())
 		return nil
 	}
 	if reached == end && len(page) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {

@@ -20,7 +20,8 @@
 //   - [Backlog.Advance];
 //   - [Backlog.Observe] with the fingerprints of the last two minutes;
 //   - for each range of [Backlog.Recent] and later of [Backlog.Older]: [Backlog.Read], [Backlog.Mark] for
-//     what is to be stored, and [Backlog.Conclude] after the commit;
+//     what is to be stored, and [Backlog.Conclude] after the commit; around each of the older ones
+//     [Backlog.Waits], and [Backlog.ReadFailed] or [Backlog.ReadSucceeded];
 //   - between them, for each look of [Backlog.Looks] at what is older: [Backlog.Compares],
 //     [Backlog.Compare], [Backlog.Quick] and [Backlog.Looked], or [Backlog.LookFailed];
 //   - at the end, [Backlog.Skip].
@@ -141,6 +142,8 @@ type Backlog struct {
 	// skipped are the ranges of looks that were overdue when the last pass ended, because they failed
 	// or there was no time. What they would show must not be forgotten either.
 	skipped []cursor.Range
+	// unread are the older changes that could not be read, by where they begin.
+	unread map[int64]*unread
 	// raised are the alerts known to exist, with the start times of their exchanges. Nothing
 	// depends on them but cost: a change in the same second would otherwise render and offer them
 	// again (BenchmarkChangedSecond).
@@ -152,7 +155,7 @@ type Backlog struct {
 func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	b := &Backlog{
 		baseNS: cursorNS, fromNS: cursorNS - reachNS,
-		judged: map[int64]fingerprint{}, left: map[int64]bucket{}, looks: map[lookKey]lastLook{}, raised: map[uuid.UUID]int64{},
+		judged: map[int64]fingerprint{}, left: map[int64]bucket{}, looks: map[lookKey]lastLook{}, unread: map[int64]*unread{}, raised: map[uuid.UUID]int64{},
 	}
 	if mark != nil {
 		b.baseNS, b.fromNS = min(b.baseNS, mark.CursorNS), min(b.fromNS, mark.FromNS)

@@ -59,7 +59,7 @@ func (b *Backlog) Recent(server string, fromNS, forwardNS, watermarkNS int64) []
 	return append(plan, Stretch{Range: cursor.Range{FromNS: forwardNS, ToNS: watermarkNS}, Server: server, Forward: true})
 }
 
-// Older returns the ranges of changes before an instant, oldest first.
+// Older returns the ranges of changes before an instant, oldest first. One that could not be read is cut in two.
 func (b *Backlog) Older(beforeNS int64) []Stretch {
 	var plan []Stretch
 	for _, at := range slices.Sorted(maps.Keys(b.left)) {
@@ -67,7 +67,7 @@ func (b *Backlog) Older(beforeNS int64) []Stretch {
 			plan = b.join(plan, at, at+b.widthNS(at))
 		}
 	}
-	return plan
+	return b.cutUnread(plan)
 }
 
 // join adds a bucket of the backlog to a plan.

@@ -1,7 +1,6 @@
 package ruleset
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator/retry"
 	"tocsin/rules"
 )
 
@@ -84,53 +84,10 @@ const (
 	ReplayEach ReplayMessages = "EACH"
 )
 
-// RetryFirst and retryMost bound the pause before something that failed is tried again.
-const RetryFirst, retryMost = 5 * time.Second, 5 * time.Minute
-
-// Backoff is when something is tried again that failed.
-type Backoff struct {
-	// Failed counts how often in a row.
-	Failed  int
-	RetryAt time.Time
-}
-
-// Fails notes that it failed once more. The pause doubles each time.
-func (b *Backoff) Fails(now time.Time) {
-	b.RetryAt = now.Add(min(RetryFirst<<min(b.Failed, 10), retryMost))
-	b.Failed++
-}
-
-// Succeeds forgets how often it failed.
-func (b *Backoff) Succeeds() { *b = Backoff{} }
-
-// Span is how much start time is read at once on behalf of a rule that reads for itself:
-// less after the source could not be read, more where little was found.
-type Span struct {
-	Backoff
-	// NS is how much; 0 is a day.
-	NS int64
-}
-
-const leastSpanNS, firstSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS, 32 * 24 * hourNS
-
-// EndNS returns where the next read ends that begins at a position.
-func (s *Span) EndNS(from cursor.Position) int64 {
-	return from.StartTimeNS + cmp.Or(s.NS, firstSpanNS)
-}
-
-// Widen doubles it, up to 32 days.
-func (s *Span) Widen() { s.NS = min(2*cmp.Or(s.NS, firstSpanNS), mostSpanNS) }
-
-// Fails notes that the source could not be read: less is read the next time, ten seconds at the least.
-func (s *Span) Fails(now time.Time) {
-	s.Backoff.Fails(now)
-	s.NS = max(cmp.Or(s.NS, firstSpanNS)/4, leastSpanNS)
-}
-
 // Replaying is a replay as a process knows it. Problem is what is recorded.
 type Replaying struct {
 	Replay
-	Span
+	retry.Span
 
 	Problem string
 }
@@ -148,7 +105,7 @@ func (s *Set) takeReplays(list []Replay) {
 			continue
 		}
 		if r.Replay = known[list[i].ID]; r.Replay == nil {
-			r.Replay = &Replaying{Span: Span{NS: hourNS}}
+			r.Replay = &Replaying{Span: retry.SpanOf(hourNS)}
 		}
 		r.Replay.Replay = list[i]
 		s.replays = append(s.replays, r)
@@ -169,7 +126,7 @@ func (s *Set) Replayed(to Replay, problem string, over bool) {
 // read now up to the watermark.
 func (s *Set) NextReplay(after uuid.UUID, watermarkNS int64, now time.Time) (first *Rule) {
 	for _, r := range s.replays {
-		if r.Failing || now.Before(r.Replay.RetryAt) || r.Replay.At.StartTimeNS >= watermarkNS {
+		if r.Failing || r.Replay.Waits(now) || r.Replay.At.StartTimeNS >= watermarkNS {
 			continue
 		}
 		if slices.Compare(after[:], r.ID[:]) < 0 {

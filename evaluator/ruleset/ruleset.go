@@ -19,6 +19,7 @@ import (
 
 	"tocsin/alerts/routing"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/retry"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -41,16 +42,17 @@ type Rule struct {
 	// Failing says that the rule is left out, until an attempt at it succeeds. Again is when
 	// the next one is made, if the rule compiles.
 	Failing bool
-	Again   Backoff
+	Again   retry.Backoff
 	// Backfill is the rule's own progress, which [Set.Except] gives it; nil where it has none. Span is
 	// how much of it is read at once.
 	Backfill *Backfill
-	Span     Span
+	Span     retry.Span
 	// Replay is what a person asked to be evaluated again; nil is nothing.
 	Replay *Replaying
-	// EvaluatedNS is the watermark at which a window rule was evaluated last, NotedNS that of
-	// which a commit has noted it.
-	EvaluatedNS, NotedNS int64
+	// EvaluatedNS is the watermark at which a window rule was evaluated last.
+	EvaluatedNS int64
+	// notedNS is the watermark of the last evaluation that a commit has noted.
+	notedNS int64
 }
 
 // ReachNS returns how far behind the cursor the rule evaluates, 0 when it does not look back.
@@ -66,7 +68,7 @@ func (r *Rule) Reaches(startNS, baseNS int64) bool {
 }
 
 // Resting reports whether the rule fails, and it is not yet time to try it again.
-func (r *Rule) Resting(now time.Time) bool { return r.Failing && now.Before(r.Again.RetryAt) }
+func (r *Rule) Resting(now time.Time) bool { return r.Failing && r.Again.Waits(now) }
 
 // Tenant is the PER_EXCHANGE rules of a tenant.
 type Tenant struct {
@@ -241,7 +243,7 @@ const mostBehind = 10_000
 func (s *Set) Behind(now time.Time, after string) []*Rule {
 	var waiting []*Rule
 	for _, r := range s.Exceptions {
-		if r.Judge != nil && !r.Resting(now) && !now.Before(r.Span.RetryAt) {
+		if r.Judge != nil && !r.Resting(now) && !r.Span.Waits(now) {
 			waiting = append(waiting, r)
 		}
 	}
@@ -262,7 +264,7 @@ func (s *Set) Behind(now time.Time, after string) []*Rule {
 	}
 	from := first.Backfill.At
 	near := slices.DeleteFunc(waiting, func(r *Rule) bool {
-		return r.Failing != first.Failing || r.Backfill.Refused != nil || (first.Span.Failed > 0 || r.Span.Failed > 0) && r.TenantID != first.TenantID ||
+		return r.Failing != first.Failing || r.Backfill.Refused != nil || (first.Span.Failed() || r.Span.Failed()) && r.TenantID != first.TenantID ||
 			r.Backfill.At.Compare(from) < 0 || r.Backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
 	// The first one leads, so that its tenant has had its turn.
@@ -295,5 +297,8 @@ const noteNS = 20 * secondNS
 // Notes reports whether it is to be noted that a rule was evaluated at a watermark.
 func (r *Rule) Notes(watermarkNS int64) bool {
 	phase := int64(binary.BigEndian.Uint64(r.ID[8:]) % uint64(noteNS))
-	return (watermarkNS+phase)/noteNS != (r.NotedNS+phase)/noteNS
+	return (watermarkNS+phase)/noteNS != (r.notedNS+phase)/noteNS
 }
+
+// Noted says that a commit has noted the last evaluation.
+func (r *Rule) Noted() { r.notedNS = r.EvaluatedNS }

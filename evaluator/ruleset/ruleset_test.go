@@ -293,16 +293,22 @@ func exceptions(list []progress) *ruleset.Set {
 	return s
 }
 
+// firstPause is how long something waits that failed once.
+const firstPause = 5 * time.Second
+
+// rests has a rule fail just now, retries so long ago that it is tried again now.
+func rests(r *ruleset.Rule) { r.Failing = true; r.Again.Fails(now()) }
+
+func retries(r *ruleset.Rule) { r.Failing = true; r.Again.Fails(now().Add(-firstPause)) }
+
 // TestBehind states which rules read together, and which of them leads.
 func TestBehind(t *testing.T) {
 	fails := func(r *ruleset.Rule) { r.Failing = true }
-	rests := func(r *ruleset.Rule) { r.Failing, r.Again.RetryAt = true, now().Add(1) }
-	retries := func(r *ruleset.Rule) { r.Failing, r.Again.RetryAt = true, now() }
 	refused := func(r *ruleset.Rule) {
 		r.Failing, r.Backfill.Refused = true, &cursor.Range{FromNS: base, ToNS: base + 1}
 	}
-	unread := func(r *ruleset.Rule) { r.Span.Failed, r.Span.RetryAt = 1, now() }
-	waits := func(r *ruleset.Rule) { r.Span.Failed, r.Span.RetryAt = 1, now().Add(1) }
+	unread := func(r *ruleset.Rule) { r.Span.Fails(now().Add(-firstPause)) }
+	waits := func(r *ruleset.Rule) { r.Span.Fails(now()) }
 	lost := func(r *ruleset.Rule) { r.Judge = nil }
 	for _, c := range []struct {
 		name  string
@@ -390,9 +396,9 @@ func TestDue(t *testing.T) {
 		{"in the order of the set where all wait as long", []int64{interval, interval, interval}, nil, []int{1, 2, 3}},
 		{"one that was never evaluated comes first", []int64{2 * interval, base}, nil, []int{2, 1}},
 		{"the watermark went back", []int64{-day, 0, -1}, nil, []int{3, 1}},
-		{"a rule that rests is not due", []int64{interval, interval}, func(r *ruleset.Rule) { r.Failing, r.Again.RetryAt = true, now().Add(1) }, []int{2}},
-		{"not even where the watermark went back", []int64{-1, interval}, func(r *ruleset.Rule) { r.Failing, r.Again.RetryAt = true, now().Add(1) }, []int{2}},
-		{"until it is tried again", []int64{interval, interval}, func(r *ruleset.Rule) { r.Failing, r.Again.RetryAt = true, now() }, []int{1, 2}},
+		{"a rule that rests is not due", []int64{interval, interval}, rests, []int{2}},
+		{"not even where the watermark went back", []int64{-1, interval}, rests, []int{2}},
+		{"until it is tried again", []int64{interval, interval}, retries, []int{1, 2}},
 		{"each has its own interval", []int64{interval, interval}, func(r *ruleset.Rule) { r.IntervalSeconds = 60 }, []int{2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
