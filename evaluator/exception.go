@@ -146,9 +146,6 @@ func (p *pass) catchUp(ctx context.Context) error {
 		p.caughtUp = list[0].TenantID
 		advanced, err := p.catchUpWith(ctx, list)
 		if errors.As(err, new(sourceError)) {
-			for _, r := range list {
-				r.Span.Fails(p.Clock())
-			}
 			p.putOff(ctx, "catch up", err)
 			continue
 		}
@@ -170,6 +167,9 @@ func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced 
 	}
 	n := ruleset.ExtentOf(list)
 	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), server: p.server, within: p.queryTimeout()}
+	for _, r := range list {
+		q.spans = append(q.spans, &r.Span)
+	}
 	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].Backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
 	if at := list[0].Backfill.Refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
@@ -180,18 +180,10 @@ func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced 
 	if len(q.Tenants.Names) < len(p.rules.Extent.Tenants) {
 		q.Tenants.Of = 0
 	}
-	var page []rules.Exchange
-	at, matched, began := end, true, p.Clock()
-	if q.end = end; q.After.StartTimeNS < q.BeforeNS {
-		if page, at, matched, err = p.page(ctx, q); err != nil {
-			return false, err
-		}
-	}
-	for _, r := range list {
-		r.Span.Succeeds()
-	}
-	if at == end && p.Clock().Sub(began) < p.Interval/4 {
-		list[0].Span.Widen()
+	q.end = end
+	page, at, matched, err := p.page(ctx, q)
+	if err != nil {
+		return false, err
 	}
 	found, judged := p.judgeFor(list, page)
 	if judged < len(page) {

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/retry"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
@@ -53,6 +54,8 @@ type reading struct {
 	server string
 	// within bounds it; 0 leaves that to the pass.
 	within time.Duration
+	// spans are those of the rules that it is read for alone, the one that leads first.
+	spans []*retry.Span
 }
 
 // page reads a page, and returns how far that comes: to its last exchange where it is full, else to
@@ -63,11 +66,25 @@ func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at c
 		defer cancel()
 		ctx = bounded
 	}
-	got, matched, err := p.scan(ctx, r.Scan, r.server)
-	if last := len(got.Exchanges) - 1; got.More && last >= 0 {
-		return got.Exchanges, got.Exchanges[last].Position(), matched, err
+	began, got := p.Clock(), source.Page{}
+	at, matched = r.end, true
+	if r.After.StartTimeNS < r.BeforeNS {
+		got, matched, err = p.scan(ctx, r.Scan, r.server)
 	}
-	return got.Exchanges, r.end, matched, err
+	if last := len(got.Exchanges) - 1; got.More && last >= 0 {
+		at = got.Exchanges[last].Position()
+	}
+	for _, s := range r.spans {
+		if err != nil {
+			s.Fails(p.Clock())
+		} else {
+			s.Succeeds()
+		}
+	}
+	if len(r.spans) > 0 && err == nil && matched && at == r.end && len(got.Exchanges) < r.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {
+		r.spans[0].Widen()
+	}
+	return got.Exchanges, at, matched, err
 }
 
 // bulk is how many usual pages are read at once of what is not recent: what a query costs

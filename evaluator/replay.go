@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/retry"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
@@ -47,26 +48,22 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	at := r.Replay
 	end := cursor.Position{StartTimeNS: min(at.ToNS, at.EndNS(at.At), p.watermarkNS)}
 	n := ruleset.ExtentOf([]*ruleset.Rule{r})
-	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), end: end, server: p.server, within: p.Interval}
+	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), end: end, server: p.server, within: p.Interval, spans: []*retry.Span{&at.Span}}
 	q.Tenants.Of, q.Narrow = 0, &source.Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
-	began := p.Clock()
 	page, reached, matched, err := p.page(ctx, q)
 	if err != nil {
-		return p.replayWaits(ctx, r, err)
+		p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", err))
+		return p.replayStays(ctx, r, err, false)
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.
 		at.Pauses(p.Clock())
 		return nil
 	}
-	if reached == end && len(page) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {
-		at.Widen()
-	}
-	at.Succeeds()
 	usual, again, found, err := p.judgeAgain(r, page)
 	if err != nil {
-		return p.replayFails(ctx, r, err)
+		return p.replayStays(ctx, r, err, true)
 	}
 	if len(usual.instances) > 0 {
 		if err := p.commit(ctx, usual, p.stay()); err != nil || r.Failing {
@@ -83,15 +80,20 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	}
 	err = p.write(ctx, again, next)
 	if errors.Is(err, ErrRefused) && len(again.instances) > 0 {
-		return p.replayFails(ctx, r, err)
+		return p.replayStays(ctx, r, err, true)
 	}
 	return err
 }
 
-// replayFails ends a replay that cannot be evaluated, or whose alerts the database refuses.
-func (p *pass) replayFails(ctx context.Context, r *ruleset.Rule, why error) error {
+// replayStays notes why a replay comes no further: it is tried again, or ends where it failed because it cannot be
+// evaluated, or the database refuses its alerts.
+func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, failed bool) error {
+	problem := rules.CleanText(why.Error(), maxProblemBytes)
+	if !failed && problem == r.Replay.Problem {
+		return nil
+	}
 	next := p.stay()
-	next.replay = &ReplayStep{Replay: r.Replay.Replay, Problem: rules.CleanText(why.Error(), maxProblemBytes), Failed: true}
+	next.replay = &ReplayStep{Replay: r.Replay.Replay, Problem: problem, Failed: failed}
 	return p.write(ctx, findings{}, next)
 }
 
@@ -119,17 +121,4 @@ func (p *pass) judgeAgain(r *ruleset.Rule, page []rules.Exchange) (usual, again 
 		}
 	}
 	return usual, again, found, nil
-}
-
-// replayWaits has a replay wait because the source could not be read, and notes why.
-func (p *pass) replayWaits(ctx context.Context, r *ruleset.Rule, why error) error {
-	at, problem := r.Replay, rules.CleanText(why.Error(), maxProblemBytes)
-	at.Fails(p.Clock())
-	p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", why))
-	if problem == at.Problem {
-		return nil
-	}
-	next := p.stay()
-	next.replay = &ReplayStep{Replay: at.Replay, Problem: problem}
-	return p.write(ctx, findings{}, next)
 }
