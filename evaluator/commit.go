@@ -28,7 +28,7 @@ type step struct {
 	to     cursor.Position
 	own    cursor.Range
 	// replay is how far a replay comes; nil for none.
-	replay *ReplayStep
+	replay *ruleset.ReplayStep
 }
 
 // stay is the step of a commit that takes the partition no further.
@@ -117,8 +117,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 			p.backlog.Forget(next.own)
 		}
 	}
-	if to := next.replay; to != nil {
-		p.rules.Replayed(to.Replay, to.Problem, to.Failed || to.Done())
+	if next.replay != nil {
+		p.rules.Replayed(next.replay)
 	}
 	p.committed(ctx, &b, &done, Timing{Commit: p.Clock().Sub(began)})
 	return nil

@@ -161,26 +161,16 @@ func (p *pass) catchUp(ctx context.Context) error {
 // they come no further: it may lag, and not show what that one has shown to the
 // partition, which does not evaluate it again.
 func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced bool, err error) {
-	end := *p.at.Cursor
-	if !list[0].Failing {
-		end = *slices.MaxFunc(list, func(a, b *ruleset.Rule) int { return a.Backfill.Until.Compare(*b.Backfill.Until) }).Backfill.Until
-	}
 	n := ruleset.ExtentOf(list)
 	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), server: p.server, within: p.queryTimeout()}
 	for _, r := range list {
 		q.spans = append(q.spans, &r.Span)
 	}
-	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].Backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
-	if at := list[0].Backfill.Refused; at != nil {
-		// Before it reads from where it is, it has to get past what was refused.
-		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].Backfill.At
-	} else if to := list[0].Span.EndNS(q.After); to < q.BeforeNS {
-		q.BeforeNS, end = to, cursor.Position{StartTimeNS: to}
-	}
+	q.After, q.BeforeNS, q.end = ruleset.NextRange(list, *p.at.Cursor)
+	q.EndedSinceNS, q.Limit = n.EndedSinceNS, p.pageSize*bulk
 	if len(q.Tenants.Names) < len(p.rules.Extent.Tenants) {
 		q.Tenants.Of = 0
 	}
-	q.end = end
 	page, at, matched, err := p.page(ctx, q)
 	if err != nil {
 		return false, err
@@ -192,7 +182,7 @@ func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced 
 	next := p.stay()
 	switch {
 	case matched && list[0].Backfill.Refused != nil:
-		next.behind, next.to = list, end
+		next.behind, next.to = list, q.end
 	case matched:
 		next.behind, next.to = list, at
 	case list[0].Failing:
@@ -208,20 +198,10 @@ func (p *pass) advanced(next step) extra {
 	// A commit that is refused is followed by others.
 	x := extra{maps.Clone(p.extra.backfills), maps.Clone(p.extra.health), p.extra.evaluated, p.extra.watched}
 	for _, r := range next.behind {
-		b := *r.Backfill
-		if next.to.After(b.At) {
-			b.At = next.to
+		if r.Backfill.Failing && r.Failing {
+			x.record(r.ID, Health{})
 		}
-		// What was refused is accepted.
-		b.Refused = nil
-		if b.Failing {
-			// The partition evaluates it again from its cursor on.
-			b.Failing, b.Until = false, next.cursor
-			if r.Failing {
-				x.record(r.ID, Health{})
-			}
-		}
-		x.backfill(b)
+		x.backfill(r.Backfill.Advanced(next.to, next.cursor))
 	}
 	return x
 }

@@ -76,7 +76,7 @@ type state struct {
 	rules       map[uuid.UUID]ruleState
 	checkpoints map[int]checkpoint
 	backfills   map[uuid.UUID]ruleset.Backfill
-	replays     map[uuid.UUID]evaluator.ReplayStep
+	replays     map[uuid.UUID]ruleset.ReplayStep
 	alerts      map[uuid.UUID]alert
 }
 
@@ -108,7 +108,7 @@ func newModel() *model {
 	m := &model{now: begin, announced: map[string]int{}}
 	m.state = state{
 		rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]ruleset.Backfill{}, alerts: map[uuid.UUID]alert{},
-		replays: map[uuid.UUID]evaluator.ReplayStep{},
+		replays: map[uuid.UUID]ruleset.ReplayStep{},
 	}
 	for i := range 2 {
 		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}

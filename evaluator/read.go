@@ -11,7 +11,6 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/retry"
-	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/rules"
 )
@@ -137,7 +136,11 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 		}
 		q.After = end
 		if name := p.greedy(read, q.Tenants); s.FromNS >= p.recentFromNS && !last && name != "" {
-			p.deferTenant(name, end)
+			deferred := p.rules.Defer(name, end, cursor.Position{StartTimeNS: p.watermarkNS})
+			for _, b := range deferred {
+				p.extra.backfill(b)
+			}
+			p.result.Deferred += min(len(deferred), 1)
 			q.Tenants.Names = slices.DeleteFunc(slices.Clone(q.Tenants.Names), func(n string) bool { return n == name })
 			q.Tenants.Of = 0
 			delete(read, name)
@@ -180,27 +183,4 @@ func (p *pass) greedy(read map[string]int, tenants source.Tenants) string {
 		return ""
 	}
 	return most
-}
-
-// deferTenant leaves what lies between a position and the watermark to the backfills of
-// a tenant's rules.
-func (p *pass) deferTenant(name string, from cursor.Position) {
-	to := cursor.Position{StartTimeNS: p.watermarkNS}
-	t := p.rules.Of(name)
-	if t == nil {
-		return
-	}
-	for _, r := range t.Rules {
-		switch {
-		case r.Failing:
-			continue
-		case r.Backfill == nil:
-			p.rules.Except(r, &ruleset.Backfill{RuleID: r.ID, At: from})
-		case from.Compare(r.Backfill.At) < 0:
-			r.Backfill.At = from
-		}
-		r.Backfill.Until = &to
-		p.extra.backfill(*r.Backfill)
-	}
-	p.result.Deferred++
 }

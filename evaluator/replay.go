@@ -74,7 +74,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 		again.notifications = nil
 	}
 	next := p.stay()
-	next.replay = &ReplayStep{Replay: at.Replay, Matched: found}
+	next.replay = &ruleset.ReplayStep{Replay: at.Replay, Matched: found}
 	if reached.After(at.At) {
 		next.replay.At = reached
 	}
@@ -93,7 +93,7 @@ func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, fail
 		return nil
 	}
 	next := p.stay()
-	next.replay = &ReplayStep{Replay: r.Replay.Replay, Problem: problem, Failed: failed}
+	next.replay = &ruleset.ReplayStep{Replay: r.Replay.Replay, Problem: problem, Failed: failed}
 	return p.write(ctx, findings{}, next)
 }
 

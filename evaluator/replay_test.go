@@ -31,7 +31,7 @@ func (s *scene) again(rule uuid.UUID, fromNS, toNS int64, messages ruleset.Repla
 	s.t.Helper()
 	s.replays++
 	id := uuid.UUID{9, 15: byte(s.replays)}
-	s.state.replays[id] = evaluator.ReplayStep{Replay: ruleset.Replay{
+	s.state.replays[id] = ruleset.ReplayStep{Replay: ruleset.Replay{
 		ID: id, RuleID: rule, At: cursor.Position{StartTimeNS: fromNS}, ToNS: toNS, Messages: messages,
 	}}
 	s.change(s.state.rules[rule].rule, false)
@@ -39,7 +39,7 @@ func (s *scene) again(rule uuid.UUID, fromNS, toNS int64, messages ruleset.Repla
 }
 
 // replayed makes passes until a replay is over.
-func (s *scene) replayed(id uuid.UUID) evaluator.ReplayStep {
+func (s *scene) replayed(id uuid.UUID) ruleset.ReplayStep {
 	s.t.Helper()
 	for range 1000 {
 		if p := s.state.replays[id]; p.Done() || p.Failed {
@@ -48,7 +48,7 @@ func (s *scene) replayed(id uuid.UUID) evaluator.ReplayStep {
 		s.tick()
 	}
 	s.t.Fatalf("the replay goes on: %+v", s.state.replays[id])
-	return evaluator.ReplayStep{}
+	return ruleset.ReplayStep{}
 }
 
 // hurried starts an evaluator that has time for one page of ten exchanges in each pass.

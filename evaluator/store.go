@@ -90,20 +90,6 @@ type Checkpoint struct {
 	Err error
 }
 
-// ReplayStep is how far a batch takes a replay.
-type ReplayStep struct {
-	ruleset.Replay
-	// Matched is how many more exchanges match.
-	Matched int
-	// Problem tells why it does not come further; empty where nothing is wrong.
-	Problem string
-	// Failed ends it by the problem. It is done where At has come to ToNS.
-	Failed bool
-}
-
-// Done reports whether the step takes the replay to its end.
-func (s *ReplayStep) Done() bool { return s.At.StartTimeNS >= s.ToNS }
-
 // Batch is what one transaction writes about a partition.
 type Batch struct {
 	Partition int
@@ -129,7 +115,7 @@ type Batch struct {
 	Backfills []ruleset.Backfill
 	// Replay is nil but for what a replay raises: all instances and notifications are its
 	// own then. Where it is over, the commit is stale.
-	Replay *ReplayStep
+	Replay *ruleset.ReplayStep
 	// Health is recorded on rules. That one fails is announced once, and that it does no
 	// longer as well.
 	Health map[uuid.UUID]Health

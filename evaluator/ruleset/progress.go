@@ -59,6 +59,18 @@ type Backfill struct {
 // Done reports whether the rule has caught up.
 func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
 
+// Advanced returns it after a commit that took the rule to a position and the partition to its cursor. The
+// database accepts what it refused before, and the partition evaluates a rule that failed again.
+func (b Backfill) Advanced(to cursor.Position, partition *cursor.Position) Backfill {
+	if to.After(b.At) {
+		b.At = to
+	}
+	if b.Refused = nil; b.Failing {
+		b.Failing, b.Until = false, partition
+	}
+	return b
+}
+
 // Replay is a range of start times that a person asked to be evaluated again by a rule. The
 // store ends it where the rule is disabled, deleted, or given another condition, and where a
 // person cancels it; each is a change of the rule.
@@ -83,6 +95,60 @@ const (
 	// ReplayEach writes them as usual.
 	ReplayEach ReplayMessages = "EACH"
 )
+
+// ReplayStep is how far a batch takes a replay.
+type ReplayStep struct {
+	Replay
+
+	// Matched is how many more exchanges match.
+	Matched int
+	// Problem tells why it does not come further; empty where nothing is wrong.
+	Problem string
+	// Failed ends it by the problem. It is done where At has come to ToNS.
+	Failed bool
+}
+
+// Done reports whether the step takes the replay to its end.
+func (s *ReplayStep) Done() bool { return s.At.StartTimeNS >= s.ToNS }
+
+// NextRange returns what the rules of [Set.Behind] read next: what begins after a position and before an
+// instant, and how far they come by that. The partition is at the cursor.
+func NextRange(list []*Rule, partition cursor.Position) (after cursor.Position, beforeNS int64, end cursor.Position) {
+	lead := list[0].Backfill
+	if at := lead.Refused; at != nil {
+		// Before it reads from where it is, it has to get past what was refused.
+		return cursor.Position{StartTimeNS: at.FromNS - 1, ExecutionID: lead.At.ExecutionID}, at.ToNS, lead.At
+	}
+	if end = partition; !list[0].Failing {
+		end = *slices.MaxFunc(list, func(a, b *Rule) int { return a.Backfill.Until.Compare(*b.Backfill.Until) }).Backfill.Until
+	}
+	if to := list[0].Span.EndNS(lead.At); to <= end.StartTimeNS {
+		end = cursor.Position{StartTimeNS: to}
+		return lead.At, to, end
+	}
+	return lead.At, end.StartTimeNS + 1, end
+}
+
+// Defer leaves what lies between two positions to backfills of a tenant's rules, and returns these.
+func (s *Set) Defer(tenant string, from, to cursor.Position) (deferred []Backfill) {
+	t := s.tenants[tenant]
+	if t == nil {
+		return nil
+	}
+	for _, r := range t.Rules {
+		switch {
+		case r.Failing:
+			continue
+		case r.Backfill == nil:
+			s.Except(r, &Backfill{RuleID: r.ID, At: from})
+		case from.Compare(r.Backfill.At) < 0:
+			r.Backfill.At = from
+		}
+		r.Backfill.Until = &to
+		deferred = append(deferred, *r.Backfill)
+	}
+	return deferred
+}
 
 // Replaying is a replay as a process knows it. Problem is what is recorded.
 type Replaying struct {
@@ -113,10 +179,10 @@ func (s *Set) takeReplays(list []Replay) {
 	slices.SortFunc(s.replays, func(a, b *Rule) int { return slices.Compare(a.ID[:], b.ID[:]) })
 }
 
-// Replayed takes over how far a commit took a replay, and whether it is over.
-func (s *Set) Replayed(to Replay, problem string, over bool) {
+// Replayed takes over how far a commit took a replay.
+func (s *Set) Replayed(to *ReplayStep) {
 	r := s.byID[to.RuleID]
-	if r.Replay.Replay, r.Replay.Problem = to, problem; over {
+	if r.Replay.Replay, r.Replay.Problem = to.Replay, to.Problem; to.Failed || to.Done() {
 		r.Replay = nil
 		s.replays = slices.DeleteFunc(s.replays, func(o *Rule) bool { return o == r })
 	}

@@ -3,10 +3,13 @@ package ruleset_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"tocsin/cursor"
 	"tocsin/evaluator/ruleset"
+	"tocsin/rules"
 )
 
 // replay returns the replay of a rule. Its id is a hundred more.
@@ -100,7 +103,7 @@ func TestReplayed(t *testing.T) {
 			s.Rule(id(1)).Replay.Widen()
 			to := replay(1)
 			to.At = at(minute)
-			s.Replayed(to, "refused", over)
+			s.Replayed(&ruleset.ReplayStep{Replay: to, Problem: "refused", Failed: over})
 			got, next := s.Rule(id(1)).Replay, s.NextReplay(uuid.UUID{}, base+hour, now())
 			switch {
 			case over && (got != nil || next.ID != id(2)):
@@ -112,5 +115,75 @@ func TestReplayed(t *testing.T) {
 				t.Errorf("the other replay is %+v", other)
 			}
 		})
+	}
+}
+
+// TestAdvanced states how a commit changes a backfill: it comes further and never back, what was refused is
+// accepted, and the partition evaluates a rule that failed from its cursor on.
+func TestAdvanced(t *testing.T) {
+	until, partition := at(2*minute), at(3*minute)
+	refused := &cursor.Range{FromNS: base, ToNS: base + 1}
+	for name, c := range map[string]struct{ before, want ruleset.Backfill }{
+		"further":         {ruleset.Backfill{At: at(0), Until: &until}, ruleset.Backfill{At: at(minute), Until: &until}},
+		"not back":        {ruleset.Backfill{At: at(hour), Until: &until}, ruleset.Backfill{At: at(hour), Until: &until}},
+		"it failed":       {ruleset.Backfill{At: at(0), Failing: true}, ruleset.Backfill{At: at(minute), Until: &partition}},
+		"it failed again": {ruleset.Backfill{At: at(0), Until: &until, Failing: true, Refused: refused}, ruleset.Backfill{At: at(minute), Until: &partition}},
+	} {
+		if got := c.before.Advanced(at(minute), &partition); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestNextRange states what rules that are behind read next, and how far they come by it.
+func TestNextRange(t *testing.T) {
+	partition := at(10 * day)
+	behind := func(fromNS, untilNS int64) *ruleset.Rule {
+		until := at(untilNS)
+		return &ruleset.Rule{Backfill: &ruleset.Backfill{At: at(fromNS), Until: &until}}
+	}
+	failing := behind(9*day+hour, 0)
+	failing.Failing = true
+	refused := behind(9*day, 0)
+	refused.Failing, refused.Backfill.Refused = true, &cursor.Range{FromNS: base + minute, ToNS: base + hour}
+	for _, c := range []struct {
+		name   string
+		list   []*ruleset.Rule
+		after  int64
+		before int64
+		end    int64
+	}{
+		{"up to the last of their ends", []*ruleset.Rule{behind(0, minute), behind(0, hour), behind(0, second)}, 0, hour + 1, hour},
+		{"a day at once", []*ruleset.Rule{behind(0, 2*day)}, 0, day, day},
+		{"one that ends there", []*ruleset.Rule{behind(0, day)}, 0, day, day},
+		{"one that fails reads up to the cursor of the partition", []*ruleset.Rule{failing}, 9*day + hour, 10*day + 1, 10 * day},
+		{"what was refused, without coming further", []*ruleset.Rule{refused}, minute - 1, hour, 9 * day},
+	} {
+		after, beforeNS, end := ruleset.NextRange(c.list, partition)
+		if after != at(c.after) || beforeNS-base != c.before || end != at(c.end) {
+			t.Errorf("%s: after %v, before %v, to %v", c.name, time.Duration(after.StartTimeNS-base), time.Duration(beforeNS-base), time.Duration(end.StartTimeNS-base))
+		}
+	}
+}
+
+// TestDefer states what is left to the backfills of a tenant's rules.
+func TestDefer(t *testing.T) {
+	s := ruleset.New()
+	s.Apply(ruleset.Changed{
+		Rules: []ruleset.Stored{rule(1), rule(2), rule(3), rule(4), ruleOf(5, "b", rules.PerExchange)},
+		Backfills: []ruleset.Backfill{
+			{RuleID: id(2), At: at(minute), Until: new(at(hour))}, {RuleID: id(3), At: at(3 * hour), Until: new(at(4 * hour))}, {RuleID: id(4), At: at(0), Failing: true},
+		},
+	})
+	to := at(day)
+	got := s.Defer("a", at(2*hour), to)
+	want := map[uuid.UUID]cursor.Position{id(1): at(2 * hour), id(2): at(minute), id(3): at(2 * hour)}
+	for _, b := range got {
+		if b.At != want[b.RuleID] || *b.Until != to || *s.Rule(b.RuleID).Backfill != b || s.Exceptions[b.RuleID] == nil {
+			t.Errorf("%v begins at %v", b.RuleID, time.Duration(b.At.StartTimeNS-base))
+		}
+	}
+	if len(got) != len(want) || s.Rule(id(4)).Backfill.Until != nil || s.Rule(id(5)).Backfill != nil || s.Defer("none", at(0), to) != nil {
+		t.Errorf("deferred %+v", got)
 	}
 }

@@ -497,7 +497,7 @@ func TestWhatBeginsToEscalate(t *testing.T) {
 	}
 	b := e.routed()
 	b.Instances[0].Exchange.ExecutionID, b.RulesRevision = "replayed", one[int64](t, e.conn, `select rules_revision from checkpoint where partition = 0`)
-	b.Replay = &evaluator.ReplayStep{Replay: ruleset.Replay{ID: r.ID, RuleID: e.rule, At: cursor.Position{StartTimeNS: r.FromNS + 1}, ToNS: r.ToNS, Messages: r.Messages}}
+	b.Replay = &ruleset.ReplayStep{Replay: ruleset.Replay{ID: r.ID, RuleID: e.rule, At: cursor.Position{StartTimeNS: r.FromNS + 1}, ToNS: r.ToNS, Messages: r.Messages}}
 	if done := e.write(t, b); len(done.Inserted) != 1 || countOf(t, e) != 0 {
 		t.Errorf("%d alerts of a replay, %d escalations", len(done.Inserted), countOf(t, e))
 	}

@@ -189,7 +189,7 @@ func (s *Evaluation) replays(ctx context.Context, partition int32) ([]ruleset.Re
 
 // insertFired writes the notifications of new alerts: as usual, or into the digests of a replay. It
 // returns how many are to be sent, by webhook.
-func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplayStep, list []notify.Notification) (map[uuid.UUID]int, error) {
+func insertFired(ctx context.Context, q *pgq.Queries, replay *ruleset.ReplayStep, list []notify.Notification) (map[uuid.UUID]int, error) {
 	if replay == nil || replay.Messages != ruleset.ReplayDigest {
 		return insertNotifications(ctx, q, list)
 	}
@@ -226,7 +226,7 @@ func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplaySt
 
 // writeReplay stores how far a batch takes a replay, and ends the replay if it is complete or
 // failed.
-func writeReplay(ctx context.Context, q *pgq.Queries, step *evaluator.ReplayStep, done *evaluator.Committed) error {
+func writeReplay(ctx context.Context, q *pgq.Queries, step *ruleset.ReplayStep, done *evaluator.Committed) error {
 	if step == nil {
 		return nil
 	}

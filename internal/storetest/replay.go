@@ -44,7 +44,7 @@ func (l *law) replayTo(p ruleset.Replay, atNS int64, alerts int) (b evaluator.Ba
 		messages = append(messages, b.Notifications[len(b.Notifications)-1].ID)
 	}
 	p.At = cursor.Position{StartTimeNS: atNS, ExecutionID: "e"}
-	b.Replay = &evaluator.ReplayStep{Replay: p, Matched: alerts}
+	b.Replay = &ruleset.ReplayStep{Replay: p, Matched: alerts}
 	return b, messages
 }
 

@@ -114,7 +114,7 @@ func (db *Postgres) endReplay(rule uuid.UUID, state string) (due []uuid.UUID) {
 
 // gatherReplayed puts a notification into the digest of a replay for its webhook, which waits in
 // the outbox until the replay ends.
-func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notification, now time.Time) {
+func (db *Postgres) gatherReplayed(step *ruleset.ReplayStep, n *notify.Notification, now time.Time) {
 	id := notify.ID(step.ID, n.WebhookID, notify.ReasonDigest, 0)
 	if !db.notifications.has(id) {
 		db.notifications.put(id, Notification{ID: id, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: notify.ReasonDigest, CreatedAt: now})
@@ -128,7 +128,7 @@ func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notific
 
 // advanceReplay stores the position that a batch has reached in a replay, and ends the replay there
 // or where it failed.
-func (db *Postgres) advanceReplay(step *evaluator.ReplayStep, done *evaluator.Committed) error {
+func (db *Postgres) advanceReplay(step *ruleset.ReplayStep, done *evaluator.Committed) error {
 	if step == nil {
 		return nil
 	}
