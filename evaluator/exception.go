@@ -39,18 +39,16 @@ func (x *extra) empty() bool {
 	return len(x.backfills)+len(x.health)+len(x.evaluated) == 0 && !x.watched
 }
 
-func (x *extra) backfill(b ruleset.Backfill) {
-	if x.backfills == nil {
-		x.backfills = map[uuid.UUID]ruleset.Backfill{}
-	}
-	x.backfills[b.RuleID] = b
-}
+func (x *extra) backfill(b ruleset.Backfill) { put(&x.backfills, b.RuleID, b) }
 
-func (x *extra) record(id uuid.UUID, h Health) {
-	if x.health == nil {
-		x.health = map[uuid.UUID]Health{}
+func (x *extra) record(id uuid.UUID, h Health) { put(&x.health, id, h) }
+
+// put sets a value of a map, which may be nil.
+func put[V any](m *map[uuid.UUID]V, id uuid.UUID, v V) {
+	if *m == nil {
+		*m = map[uuid.UUID]V{}
 	}
-	x.health[id] = h
+	(*m)[id] = v
 }
 
 // into adds everything to a batch.

@@ -89,10 +89,7 @@ func (p *pass) wanted(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool
 	if err == nil {
 		return
 	}
-	if f.panicked == nil {
-		f.panicked = map[uuid.UUID]bool{}
-	}
-	f.panicked[r.ID] = true
+	put(&f.panicked, r.ID, true)
 	p.fail(r, err, &cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1})
 }
 
@@ -115,16 +112,10 @@ func (p *pass) raise(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool)
 	if p.backlog.HasRaised(id) || f.ids[id] {
 		return // its row is stored twice, or its second is evaluated again
 	}
-	if f.ids == nil {
-		f.ids = map[uuid.UUID]bool{}
-	}
-	f.ids[id] = true
+	put(&f.ids, id, true)
 	title, message, problem := p.Texts.Texts(&r.Rule, e)
 	if problem != nil {
-		if f.problems == nil {
-			f.problems = map[uuid.UUID]string{}
-		}
-		f.problems[r.ID] = problem.Error()
+		put(&f.problems, r.ID, problem.Error())
 	}
 	a := alerts.Instance{
 		ID: id, TenantID: r.TenantID, RuleID: r.ID, RuleVersion: r.Version, RuleName: r.Name,

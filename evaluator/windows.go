@@ -45,10 +45,10 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		Watch: p.at.Watch, Watches: watches,
 	}
 	ids := make([]uuid.UUID, len(due))
-	request.Rules = make([]counting.Rule, len(due))
+	request.Rules = make([]counting.Compiled, len(due))
 	for i, r := range due {
 		ids[i] = r.ID
-		request.Rules[i] = counting.Rule{Rule: &r.Rule, Judge: r.Judge, Router: r.Router}
+		request.Rules[i] = counting.Compiled{Rule: &r.Rule, Judge: r.Judge, Router: r.Router}
 	}
 	var err error
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {

@@ -251,7 +251,7 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 	for at := fromNS; at < toNS; at += int64(rule.IntervalSeconds) * second {
 		request := window.Request{
 			Request: counting.Request{Tenants: source.Tenants{Names: []string{rule.TenantID}}, WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false }},
-			Rules:   []counting.Rule{{Rule: rule, Judge: judge}},
+			Rules:   []counting.Compiled{{Rule: rule, Judge: judge}},
 		}
 		if rule.FireMode == rules.AbsentInWindow {
 			// The lateness of rows is at least ten seconds, and the source was watched before.

@@ -77,7 +77,7 @@ func (p *pass) expect(it *item) (known, learns bool) {
 // the window is.
 func learner(it *item) *counting.Window {
 	w := &counting.Window{
-		Rule: it.Rule, Number: it.Number, Learns: true, Seconds: it.LearnDays*86_400 + it.WindowSeconds, ToNS: it.ToNS, Limit: membersMost + 1,
+		Compiled: it.Compiled, Number: it.Number, Learns: true, Seconds: it.LearnDays*86_400 + it.WindowSeconds, ToNS: it.ToNS, Limit: membersMost + 1,
 	}
 	w.FromNS = w.CutNS()
 	w.StartFromNS = w.FromNS - counting.DefaultLookBackSeconds*secondNS

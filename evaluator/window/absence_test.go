@@ -173,7 +173,7 @@ type world struct {
 	*testing.T
 	*archive
 	engine *window.Evaluator
-	list   []counting.Rule
+	list   []counting.Compiled
 	watch  watch.State
 	open   []alerts.OpenAlert
 	// told records what became of alerts.
@@ -181,7 +181,7 @@ type world struct {
 	tenants []string
 }
 
-func newWorld(t *testing.T, list ...counting.Rule) *world {
+func newWorld(t *testing.T, list ...counting.Compiled) *world {
 	t.Helper()
 	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list, tenants: []string{"default"}}
 	w.restart()
@@ -194,7 +194,7 @@ func (w *world) restart() {
 }
 
 // absence returns a rule that expects exchanges of each route within a window of a minute.
-func absence(expected ...string) counting.Rule {
+func absence(expected ...string) counting.Compiled {
 	return windowtest.Compiled(&rules.Rule{
 		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
 		Definition: rules.Definition{
@@ -797,12 +797,12 @@ func TestEditOfANoteKeepsWhatWasLearned(t *testing.T) {
 	w.until(200)
 	edited := new(*rule.Rule)
 	edited.Version, edited.Note = 2, "see the runbook"
-	w.list, w.unlearnable = []counting.Rule{windowtest.Compiled(edited)}, true
+	w.list, w.unlearnable = []counting.Compiled{windowtest.Compiled(edited)}, true
 	w.until(400)
 	w.want("370 raise orders 0")
 	longer := new(*edited)
 	longer.Version, longer.LearnDays = 3, 3
-	w.list = []counting.Rule{windowtest.Compiled(longer)}
+	w.list = []counting.Compiled{windowtest.Compiled(longer)}
 	if outcome := w.pass(410); len(outcome.Evaluated) != 0 {
 		t.Error("evaluated with what was learned from fewer days")
 	}
@@ -940,7 +940,7 @@ func TestArmedOfLate(t *testing.T) {
 // TestManyAbsences has 2,000 rules of 500 tenants: one query per length of window, and one of the
 // watch.
 func TestManyAbsences(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 2000 {
 		rule := absence("orders", "gone")
 		rule.ID, rule.TenantID, rule.Name = uuid.UUID{14: byte(i >> 8), 15: byte(i)}, fmt.Sprintf("tenant-%03d", i%500), fmt.Sprint(i)

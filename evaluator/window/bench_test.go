@@ -63,7 +63,7 @@ func BenchmarkEvaluate(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					request.Rules = append(request.Rules, counting.Rule{Rule: r, Judge: judge})
+					request.Rules = append(request.Rules, counting.Compiled{Rule: r, Judge: judge})
 				}
 			}
 			e := window.New(window.Options{Source: nothing{}, Logger: slog.New(slog.DiscardHandler)})

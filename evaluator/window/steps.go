@@ -229,7 +229,7 @@ func (c *change) notify(it *item, open *alerts.OpenAlert, reason notify.Reason, 
 	if open != nil && open.Routing != nil {
 		webhooks = open.Routing.WebhookIDs()
 	} else {
-		webhooks = routing.Recipients(it.Rule.Rule, it.Router, &c.Instance)
+		webhooks = routing.Recipients(it.Rule, it.Router, &c.Instance)
 		if c.Instance.Routing != nil && reason == notify.ReasonReminder {
 			// Its steps count from the instant at which it fired, when nobody had routed it.
 			c.Instance.Routing = c.Instance.Routing.WithoutEscalation()
@@ -254,7 +254,7 @@ func (c *change) keepInstants(newest *rules.Exchange) {
 
 // describe fills in the texts and the exchange of an alert.
 func (p *pass) describe(ctx context.Context, it *item, a *alerts.Instance, newest *rules.Exchange) {
-	title, message, problem := p.Texts.CountTexts(it.Rule.Rule, a.Count, newest)
+	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
 	if problem != nil {
 		it.problem = problem.Error()
 		p.Logger.WarnContext(ctx, "the templates of a rule cannot be rendered, so default texts are used; correct them", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))

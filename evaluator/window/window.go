@@ -63,7 +63,7 @@ type Request struct {
 	counting.Request
 
 	// Rules are due, in the order in which they should be evaluated.
-	Rules []counting.Rule
+	Rules []counting.Compiled
 	// Open holds the open alerts of these rules, and those that a person resolved while
 	// their value was above the threshold.
 	Open []alerts.OpenAlert

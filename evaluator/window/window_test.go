@@ -198,7 +198,7 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 
 // TestWhatWasCountedIsConcluded has a count that takes all the available time.
 func TestWhatWasCountedIsConcluded(t *testing.T) {
-	for name, list := range map[string][]counting.Rule{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
+	for name, list := range map[string][]counting.Compiled{"by conditions": windowtest.Some(3), "by a tally": windowtest.Plain(windowtest.Some(10))} {
 		t.Run(name, func(t *testing.T) {
 			s := &exchanges{}
 			r := windowtest.Request(list)
@@ -212,9 +212,9 @@ func TestWhatWasCountedIsConcluded(t *testing.T) {
 }
 
 // steps evaluates one rule and returns its steps as text.
-func steps(t *testing.T, s *exchanges, rule counting.Rule, open ...alerts.OpenAlert) []string {
+func steps(t *testing.T, s *exchanges, rule counting.Compiled, open ...alerts.OpenAlert) []string {
 	t.Helper()
-	r := windowtest.Request([]counting.Rule{rule})
+	r := windowtest.Request([]counting.Compiled{rule})
 	for i := range open {
 		open[i].RuleID = rule.ID
 	}
@@ -280,7 +280,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
 	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
 	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
-	r := windowtest.Request([]counting.Rule{rule})
+	r := windowtest.Request([]counting.Compiled{rule})
 	r.Open = []alerts.OpenAlert{waits, routed, unrouted, gone}
 	for i := range r.Open {
 		r.Open[i].RuleID = rule.ID
@@ -336,7 +336,7 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 		open   alerts.OpenAlert
 		want   []string
 		// edited is the rule after an edit.
-		edited *counting.Rule
+		edited *counting.Compiled
 	}{
 		"sees nothing":              {[]counting.Group{}, alert, nil, nil},
 		"sees an older one":         {sees(11*second, 12*second), alert, nil, nil},
@@ -380,7 +380,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 			rule := windowtest.RuleOf(0, "default")
 			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
 			s := &exchanges{groups: []counting.Group{}}
-			list := []counting.Rule{rule}
+			list := []counting.Compiled{rule}
 			if plainly {
 				// Seven others of which the tally counts none: none of them queries for failures.
 				for i := 1; i < 8; i++ {
@@ -418,7 +418,7 @@ func TestIDsAreDerived(t *testing.T) {
 	}
 	reminding := windowtest.RuleOf(0, "default")
 	reminding.ReNotifyMinutes = 1
-	r = windowtest.Request([]counting.Rule{reminding})
+	r = windowtest.Request([]counting.Compiled{reminding})
 	r.Open = []alerts.OpenAlert{openAlert("", alerts.Firing)}
 	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
 	_, reminded := evaluate(t, newEvaluator(&exchanges{}), r)
@@ -454,7 +454,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 			if c.below {
 				s.groups[1000].Observed = 4
 			}
-			r := windowtest.Request([]counting.Rule{rule})
+			r := windowtest.Request([]counting.Compiled{rule})
 			r.Open = c.open
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
@@ -485,7 +485,7 @@ func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
 func TestAlertKeepsTheInstantsOfAnExchangeThatAServerDoesNotShow(t *testing.T) {
 	s := &exchanges{hides: true}
 	rule := windowtest.RuleOf(0, "default")
-	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]counting.Rule{rule}))
+	_, outcome := evaluate(t, newEvaluator(s), windowtest.Request([]counting.Compiled{rule}))
 	if len(outcome.Changes) != 1 || outcome.Changes[0].Step != alerts.Raise {
 		t.Fatalf("changes %+v", outcome.Changes)
 	}

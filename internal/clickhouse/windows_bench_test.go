@@ -52,7 +52,7 @@ func BenchmarkWindows(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					request.Rules = append(request.Rules, counting.Rule{Rule: rule, Judge: judge})
+					request.Rules = append(request.Rules, counting.Compiled{Rule: rule, Judge: judge})
 				}
 				engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 				for b.Loop() {

@@ -181,8 +181,8 @@ func windowModes() []rules.FireMode {
 	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow}
 }
 
-func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy rules.Grouping) *rapid.Generator[counting.Rule] {
-	return rapid.Custom(func(t *rapid.T) counting.Rule {
+func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy rules.Grouping) *rapid.Generator[counting.Compiled] {
+	return rapid.Custom(func(t *rapid.T) counting.Compiled {
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
 			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 39, 39, 61, 300}).Draw(t, "window"),
@@ -249,7 +249,7 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy
 		if err != nil {
 			t.Fatal(err)
 		}
-		return counting.Rule{Rule: rule, Judge: judge}
+		return counting.Compiled{Rule: rule, Judge: judge}
 	})
 }
 
@@ -314,7 +314,7 @@ func (m *measured) reached(d *rules.Definition) bool {
 }
 
 // countNaively measures what a rule has to see.
-func countNaively(t *rapid.T, rule counting.Rule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
+func countNaively(t *rapid.T, rule counting.Compiled, rows []rules.Exchange, watermark int64, groups map[string]seen) {
 	inScope, err := rules.Compile(rule.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +410,7 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 }
 
 // evaluate returns what each rule raises, by rule and group.
-func evaluate(t *rapid.T, ch window.Source, tenants []string, list []counting.Rule) map[string]seen {
+func evaluate(t *rapid.T, ch window.Source, tenants []string, list []counting.Compiled) map[string]seen {
 	engine := window.New(window.Options{Source: ch, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	// Absence is concluded from the second watch on.
 	first := engine.Evaluate(t.Context(), window.Request{
@@ -625,7 +625,7 @@ func TestSharesAmongManyGroups(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Rules = append(r.Rules, counting.Rule{Rule: rule, Judge: judge})
+				r.Rules = append(r.Rules, counting.Compiled{Rule: rule, Judge: judge})
 				for _, route := range []string{"was", "\x00\xff", long} {
 					r.Open = append(r.Open, alerts.OpenAlert{ID: uuid.New(), RuleID: rule.ID, Group: cursor.Key(route), Open: alerts.Open{State: alerts.Firing, Since: time.Unix(0, base-60e9)}})
 				}

@@ -22,7 +22,7 @@ const (
 
 // RuleOf returns the n-th rule of a tenant. It counts five exchanges within a minute of the application that is named
 // like itself, and filters by message, so that no tally counts it.
-func RuleOf(n int, tenant string) counting.Rule {
+func RuleOf(n int, tenant string) counting.Compiled {
 	name := fmt.Sprintf("%03d", n)
 	return Compiled(&rules.Rule{
 		ID: uuid.UUID{14: byte(n >> 8), 15: byte(n)}, TenantID: tenant, Version: 1,
@@ -34,17 +34,17 @@ func RuleOf(n int, tenant string) counting.Rule {
 }
 
 // Compiled returns a rule with its compiled conditions. It panics if these are not valid.
-func Compiled(rule *rules.Rule) counting.Rule {
+func Compiled(rule *rules.Rule) counting.Compiled {
 	judge, err := rules.NewJudge(rule)
 	if err != nil {
 		panic(err)
 	}
-	return counting.Rule{Rule: rule, Judge: judge}
+	return counting.Compiled{Rule: rule, Judge: judge}
 }
 
 // Some returns n rules of one tenant.
-func Some(n int) []counting.Rule {
-	list := make([]counting.Rule, n)
+func Some(n int) []counting.Compiled {
+	list := make([]counting.Compiled, n)
 	for i := range list {
 		list[i] = RuleOf(i, "default")
 	}
@@ -52,7 +52,7 @@ func Some(n int) []counting.Rule {
 }
 
 // Plain makes rules filter by names only, as tallies need it.
-func Plain(list []counting.Rule) []counting.Rule {
+func Plain(list []counting.Compiled) []counting.Compiled {
 	for i := range list {
 		list[i].Filter = rules.Filter{}
 		list[i] = Compiled(list[i].Rule)
@@ -61,7 +61,7 @@ func Plain(list []counting.Rule) []counting.Rule {
 }
 
 // Request asks for the evaluation of rules, with as much time as it takes.
-func Request(list []counting.Rule) window.Request {
+func Request(list []counting.Compiled) window.Request {
 	return window.Request{
 		Request: counting.Request{Tenants: source.Tenants{Names: []string{"default"}}, WatermarkNS: Watermark, Now: time.Unix(0, Watermark), Over: func() bool { return false }},
 		Rules:   list,

@@ -196,7 +196,7 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 // TestSourceThatIsDownFailsNoRule makes the source unavailable before and during a pass.
 func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 	s := &source{down: true}
-	for name, list := range map[string][]counting.Rule{"conditions": windowtest.Some(120), "tallies": windowtest.Plain(windowtest.Some(120))} {
+	for name, list := range map[string][]counting.Compiled{"conditions": windowtest.Some(120), "tallies": windowtest.Plain(windowtest.Some(120))} {
 		got := count(t.Context(), newCounter(s), windowtest.Request(list))
 		if !errors.Is(got.SourceErr, errDown) || len(got.names) > 0 || len(got.Failed) > 0 {
 			t.Errorf("%s: %v, %v, %v", name, got.SourceErr, got.names, got.Failed)

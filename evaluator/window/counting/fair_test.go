@@ -21,7 +21,7 @@ import (
 type queue struct {
 	source  *source
 	counter *counting.Counter
-	rules   []counting.Rule
+	rules   []counting.Compiled
 }
 
 func (q *queue) pass(t *testing.T) *outcome {
@@ -30,9 +30,9 @@ func (q *queue) pass(t *testing.T) *outcome {
 	r.Over = func() bool { return true }
 	q.source.tallies, q.source.counts = nil, nil
 	got := count(t.Context(), q.counter, r)
-	counted := func(rule counting.Rule) bool { return slices.Contains(got.names, rule.Name) }
+	counted := func(rule counting.Compiled) bool { return slices.Contains(got.names, rule.Name) }
 	waiting := slices.DeleteFunc(slices.Clone(q.rules), counted)
-	q.rules = append(waiting, slices.DeleteFunc(q.rules, func(rule counting.Rule) bool { return !counted(rule) })...)
+	q.rules = append(waiting, slices.DeleteFunc(q.rules, func(rule counting.Compiled) bool { return !counted(rule) })...)
 	return got
 }
 
@@ -51,7 +51,7 @@ func TestConditionsDoNotWaitForTallies(t *testing.T) {
 
 // TestUndecidedRulesDoNotWaitForTallies has passes that have time for one tally, which does not decide on one tenant.
 func TestUndecidedRulesDoNotWaitForTallies(t *testing.T) {
-	list := append(windowtest.Plain(windowtest.Some(20)), windowtest.Plain([]counting.Rule{windowtest.RuleOf(20, "twice")})...)
+	list := append(windowtest.Plain(windowtest.Some(20)), windowtest.Plain([]counting.Compiled{windowtest.RuleOf(20, "twice")})...)
 	q := &queue{source: &source{inexact: []string{"twice"}}, rules: list}
 	q.counter = newCounter(q.source)
 	counted := false
@@ -98,7 +98,7 @@ func (b *breaking) breaks() error {
 // TestOutageMakesNoRuleSlow has a source that breaks when the time of the pass is up. Later it works, and all rules are
 // counted by as few queries as before.
 func TestOutageMakesNoRuleSlow(t *testing.T) {
-	for name, list := range map[string][]counting.Rule{"conditions": windowtest.Some(120), "tallies": severalSets()} {
+	for name, list := range map[string][]counting.Compiled{"conditions": windowtest.Some(120), "tallies": severalSets()} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &breaking{source: &source{}, after: time.Second}
 			c := newCounter(s)

@@ -17,7 +17,7 @@ import (
 
 // TestQueriesDoNotGrowWithRules has 2,000 rules of 500 tenants.
 func TestQueriesDoNotGrowWithRules(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 2000 {
 		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
@@ -62,7 +62,7 @@ func (s *together) Tally(ctx context.Context, q counting.TallyQuery) (counting.T
 }
 
 // severalSets returns rules that take four tallies.
-func severalSets() (list []counting.Rule) {
+func severalSets() (list []counting.Compiled) {
 	for i := range 40 {
 		rule := windowtest.RuleOf(i, "tenant")
 		rule.WindowSeconds = []int{60, 300}[i%2]
@@ -104,7 +104,7 @@ func TestTallyThatPanicsFailsThePass(t *testing.T) {
 // TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of
 // windows: one tally for each set of statuses and class, and one for the durations of each.
 func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 2000 {
 		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
@@ -135,7 +135,7 @@ func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 // attributes: these have a tally of their own, and attributes of only a few rules are counted by
 // conditions.
 func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 2000 {
 		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%03d", i%500))
 		rule.Scope.Applications = []string{"000"}
@@ -167,7 +167,7 @@ func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 // distinct values: only its neighbours in the last division are counted by conditions with them,
 // and no later pass makes that tally.
 func TestWideTallyIsNotAskedAgain(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 160 {
 		rule := windowtest.RuleOf(i, fmt.Sprintf("tenant-%02d", i/8))
 		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
@@ -196,7 +196,7 @@ func TestWideTallyIsNotAskedAgain(t *testing.T) {
 // them are counted by their conditions, so that the sums of all of them are never in memory, and
 // the next passes do not try again.
 func TestManyRulesWithManyGroups(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 12 {
 		rule := windowtest.RuleOf(i, "tenant")
 		rule.Scope.Applications = []string{"000"}
@@ -230,7 +230,7 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 
 // TestTallyThatIsTooLargeIsCutByTenants has tallies that fail for more than ten tenants.
 func TestTallyThatIsTooLargeIsCutByTenants(t *testing.T) {
-	var list []counting.Rule
+	var list []counting.Compiled
 	for i := range 100 {
 		list = append(list, windowtest.RuleOf(i, fmt.Sprintf("tenant-%02d", i/2)))
 	}

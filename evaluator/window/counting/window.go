@@ -11,8 +11,8 @@ import (
 // MaxGroups bounds the groups of one rule, and its open alerts.
 const MaxGroups = 1000
 
-// Rule is a window rule with its compiled conditions.
-type Rule struct {
+// Compiled is a window rule with its compiled conditions.
+type Compiled struct {
 	*rules.Rule
 	*rules.Judge
 	// Router is the tenant's routing policy, where the rule uses it; else nil.
@@ -21,7 +21,7 @@ type Rule struct {
 
 // Window is the window of a rule, and what was counted in it.
 type Window struct {
-	Rule
+	Compiled
 	// Number is the index of the rule in the request. Rules with lower numbers wait for longer.
 	Number int
 	// Bound is what a group must reach. Groups in Open are counted whatever they reach.
@@ -57,9 +57,9 @@ func (w *Window) key() any {
 }
 
 // WindowOf returns the window of a rule that ends at an instant.
-func WindowOf(rule Rule, open []alerts.OpenAlert, toNS int64) Window {
+func WindowOf(rule Compiled, open []alerts.OpenAlert, toNS int64) Window {
 	w := Window{
-		Rule: rule, Bound: alerts.WindowOf(&rule.Definition), Open: open, Seconds: rule.WindowSeconds,
+		Compiled: rule, Bound: alerts.WindowOf(&rule.Definition), Open: open, Seconds: rule.WindowSeconds,
 		ToNS: toNS, StartFromNS: StartFromNS(rule.WindowSeconds, toNS), Limit: MaxGroups + len(open) + 1,
 	}
 	w.FromNS = max(w.CutNS(), rule.ArmedSinceNS)
