@@ -1,6 +1,7 @@
 // Command checks finds what neither the compiler nor the linter can find. `make verify` runs it. It checks that
 //
 //   - migrations are only appended;
+//   - statements of SQL are short;
 //   - lock files contain no address;
 //   - no text refers to places outside the repository;
 //   - texts use the usual words;
@@ -72,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 	for _, check := range []func() ([]string, error){
 		func() ([]string, error) { return checkMigrations(tree) },
 		func() ([]string, error) { return checkPublished(ctx, git, tree) },
+		func() ([]string, error) { return checkStatements(tree) },
 		func() ([]string, error) { return checkLockFiles(tree, tracked) },
 		func() ([]string, error) { return checkTexts(tree, tracked) },
 		func() ([]string, error) { return checkWords(tree, tracked) },

@@ -29,10 +29,8 @@ with taken as (
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked
-), useful as (
-    select notification_id, ready_at from taken where not needless
 ), enough as (
-    select count(*)::int as size, min(ready_at) as ready_at from useful having count(*) > @above::int
+    select count(*)::int as size, min(ready_at) as ready_at from taken where not needless having count(*) > @above::int
 ), ended as (
     delete from outbox o using taken t where t.needless and o.notification_id = t.notification_id
     returning o.notification_id, o.attempts
@@ -50,7 +48,7 @@ with taken as (
     insert into digest (notification_id, size) select @digest_id::uuid, size from enough
 ), joined as (
     insert into digest_member (notification_id, digest_id)
-    select u.notification_id, @digest_id::uuid from enough cross join useful u
+    select t.notification_id, @digest_id::uuid from enough cross join taken t where not t.needless
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
