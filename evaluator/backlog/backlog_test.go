@@ -64,3 +64,25 @@ func TestLengthCountsWhatOverlapsOnce(t *testing.T) {
 		t.Errorf("the length is %d, want 40", got)
 	}
 }
+
+// A rule raises alerts and is disabled. Nobody mentions them any more, and they are forgotten all the same, as soon
+// as their exchanges are no longer recent.
+func TestAlertsOfADisabledRuleAreForgotten(t *testing.T) {
+	b := New(0, hourNS, nil)
+	now := 24 * hourNS
+	b.Advance(now)
+	old, recent := uuid.UUID{1}, uuid.UUID{2}
+	b.Raised(old, now-recentNS)
+	b.Raised(recent, now)
+	b.Advance(now + recentNS)
+	if !b.HasRaised(old) || !b.HasRaised(recent) {
+		t.Error("alerts about recent exchanges are forgotten")
+	}
+	b.Advance(now + recentNS + secondNS)
+	if b.HasRaised(old) || !b.HasRaised(recent) {
+		t.Error("an alert is known for longer than its exchange is recent, or for less")
+	}
+	if b.Advance(now + hourNS); len(b.raised) > 0 {
+		t.Errorf("%d alerts are remembered after an hour", len(b.raised))
+	}
+}

@@ -1,0 +1,86 @@
+package evaluator_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/evaluator/source"
+)
+
+// A tenant is slow but succeeds, pass after pass: its exchanges alone take longer than an interval, and they come
+// before those of another tenant of the partition. What is new of the other one does not wait for them.
+// (How the tenant is deferred, TestTenantThatTakesTooMuchIsDeferred says; that other partitions do not wait
+// either, TestWorkers.)
+func TestSlowTenantDelaysNoOther(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
+	s.e = s.start("a", evaluator.Options{PageSize: 10})
+	s.tick()
+	s.scans = func(q source.Scan) error {
+		if slices.Contains(q.Tenants.Names, "tenant-0") {
+			s.now += second / 5
+		}
+		return nil
+	}
+	const passes, each = 10, 200
+	for pass := range passes {
+		for i := range each {
+			s.fail("tenant-0", fmt.Sprint("slow", pass, "-", i), time.Duration(each-i)*time.Millisecond)
+		}
+		other := fmt.Sprint("other", pass)
+		s.fail("tenant-2", other, 0)
+		if result := s.tick(); !s.has(uuid.UUID{15: 2}, other) || result.Deferred != 1 {
+			t.Fatalf("pass %d: the other tenant waits, or nothing was deferred: %+v", pass, result)
+		}
+	}
+	for range 200 {
+		s.tick()
+	}
+	s.wants(passes * (each + 1))
+}
+
+// The fingerprints of a look-back of seven days time out, whatever part of it is asked about. No rule fails, what
+// is new is evaluated by the pass that first sees it, and what is late is found once the source answers.
+func TestLookBackThatTimesOutFailsNoRule(t *testing.T) {
+	s := newScene(t, 7*24*time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+	s.free("")
+	s.e = s.start("b", evaluator.Options{}) // it knows nothing of the look-back
+	timeouts := 0
+	s.observes = func(q source.ObserveQuery) error {
+		if q.ToNS <= 1 {
+			return nil // the clock, and what is recent
+		}
+		timeouts++
+		s.now += 15 * second / 4
+		return errBroken
+	}
+	s.fail("tenant-0", "late", 24*time.Hour)
+	const passes = 60
+	for pass := range passes {
+		s.fail("tenant-0", fmt.Sprint("new", pass), 0)
+		if result := s.tick(); result.Failed > 0 || len(s.state.alerts) != 2*(pass+1) {
+			t.Fatalf("pass %d: %d alerts, %+v", pass, len(s.state.alerts), result)
+		}
+	}
+	for id, r := range s.state.rules {
+		if r.problem != "" || s.state.backfills[id].Failing {
+			t.Errorf("%v fails: %q", id, r.problem)
+		}
+	}
+	if timeouts < passes/2 {
+		t.Errorf("asked %d times about the look-back", timeouts)
+	}
+	s.calm()
+	s.observes = nil
+	for range 120 {
+		s.tick()
+	}
+	s.wants(2*passes + 1) // the second rule looks back an hour
+}
