@@ -67,6 +67,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -173,6 +174,7 @@ type Evaluator struct {
 	// mu guards what follows, and whether each partition is busy.
 	mu         sync.Mutex
 	partitions map[int]*partition
+	locked     map[int]*locked
 	outage     *outage.Announcer
 }
 
@@ -187,7 +189,7 @@ func New(o Options) (*Evaluator, error) {
 	o.Interval, o.LeaseFor = cmp.Or(o.Interval, time.Second), cmp.Or(o.LeaseFor, 15*time.Second)
 	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, 8)
 	announcer := outage.New(outage.Options{Store: o.Store, Replica: o.Replica, Clock: o.Clock, Within: o.LeaseFor / 2, Logger: o.Logger})
-	return &Evaluator{Options: o, partitions: map[int]*partition{}, outage: announcer}, nil
+	return &Evaluator{Options: o, partitions: map[int]*partition{}, locked: map[int]*locked{}, outage: announcer}, nil
 }
 
 // Tick makes one pass over each partition that this replica holds, and waits for all.
@@ -270,6 +272,7 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	e.outage.Announced(holding.SourceFailed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.passedOver(ctx, holding.Locked)
 	var due []*partition
 	held := map[int]bool{}
 	for _, c := range holding.Checkpoints {
@@ -296,6 +299,29 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 		}
 	}
 	return due, nil
+}
+
+// locked is since when a free partition has been locked, and when the log said so last.
+type locked struct{ since, saidAt time.Time }
+
+// passedOver logs the free partitions that this replica cannot take, because another session has locked their
+// rows. A lock that is held for less than a lease is a commit, or another replica.
+func (e *Evaluator) passedOver(ctx context.Context, list []int) {
+	maps.DeleteFunc(e.locked, func(number int, _ *locked) bool { return !slices.Contains(list, number) })
+	now := e.Clock()
+	for _, number := range list {
+		l := e.locked[number]
+		if l == nil {
+			l = &locked{since: now}
+			e.locked[number] = l
+		}
+		if waited := now.Sub(l.since); waited >= e.LeaseFor && now.Sub(l.saidAt) >= saysEvery {
+			l.saidAt = now
+			e.Logger.WarnContext(ctx, "free partition not taken, because another session of Postgres has locked its row, so no replica evaluates it; it is retried: "+
+				"find the oldest transaction (select pid, xact_start, query from pg_stat_activity where xact_start is not null order by 2) and end it with pg_terminate_backend(pid)",
+				slog.Int("partition", number), slog.Duration("waited", waited))
+		}
+	}
 }
 
 // pass makes one pass, unless the process ends, and notes what it says about the source.

@@ -58,6 +58,9 @@ type HoldRequest struct {
 // Holding is what a replica holds.
 type Holding struct {
 	Checkpoints []Checkpoint
+	// Locked are free partitions of its share that it did not take, because other sessions have locked
+	// their rows: for a moment, as other replicas do, or for as long as somebody's transaction is open.
+	Locked []int
 	// Now is the present, by the store's clock.
 	Now time.Time
 	// SourceFailed says that this replica, or one that is dead or evaluates no rule any

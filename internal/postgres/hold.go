@@ -42,6 +42,11 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 		return evaluator.Holding{}, err
 	}
 	holding := evaluator.Holding{Now: rows[0].Now, SourceFailed: rows[0].SourceFailed}
+	for _, number := range plan.take {
+		if _, taken := held[number]; !taken {
+			holding.Locked = append(holding.Locked, int(number))
+		}
+	}
 	for _, row := range held {
 		holding.Checkpoints = append(holding.Checkpoints, checkpointOf(row))
 	}

@@ -2,8 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,10 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/source"
 	"tocsin/internal/lease"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
 )
 
 const leaseFor = 15 * time.Second
@@ -218,6 +224,76 @@ func TestALockedPartitionCostsNoOther(t *testing.T) {
 	}
 	f.want("a gives up the last", f.hold("a"), 0, 1, 2, 3)
 	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
+}
+
+// silent is a source that does not answer, so that nothing is raised or sent either.
+type silent struct{ source.Source }
+
+func (silent) Publish(context.Context, notify.WakeUp) error { return nil }
+
+func (silent) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+	return "", "", nil
+}
+
+func (silent) Observe(context.Context, source.ObserveQuery) (source.Observation, error) {
+	return source.Observation{}, errors.New("it does not answer")
+}
+
+// TestALockedPartitionIsLogged has a transaction of somebody else that keeps a free checkpoint locked. The replica takes the
+// others, and the log names the partition: once the lock has been held for a lease, and then every five minutes.
+func TestALockedPartitionIsLogged(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db := openAt(t, url)
+	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f.beat("a")
+	now, log := time.Unix(1_800_000_000, 0), &strings.Builder{}
+	e, err := evaluator.New(evaluator.Options{
+		Source: silent{}, Store: f.store, Publisher: silent{}, Texts: silent{},
+		Logger: slog.New(slog.NewTextHandler(log, nil)), Clock: func() time.Time { return now }, Replica: "a", LeaseFor: leaseFor,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgtest.Conn(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 7 for update`); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		lines int
+	}{{0, 0}, {leaseFor - 1, 0}, {1, 1}, {5*time.Minute - 1, 1}, {1, 2}} {
+		now = now.Add(step.after)
+		if _, err := e.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "free partition not taken"); got != step.lines {
+			t.Fatalf("after %v: %d lines, want %d: %s", step.after, got, step.lines, log)
+		}
+	}
+	if line := log.String(); !strings.Contains(line, "partition=7 waited=15s") || !strings.Contains(line, "partition=7 waited=5m15s") || !strings.Contains(line, "pg_terminate_backend") {
+		t.Errorf("the log is %s", line)
+	}
+	if taken := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where owner = 'a'`); taken != "0 1 2 3 4 5 6" {
+		t.Errorf("it holds %s", taken)
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	if _, err := e.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(log.String(), "free partition not taken"); got != 2 {
+		t.Errorf("%d lines after the lock is gone", got)
+	}
+	if owner := one[string](t, f.conn, `select owner from checkpoint where partition = 7`); owner != "a" {
+		t.Errorf("the partition is held by %q", owner)
+	}
 }
 
 // TestNoShareIsKeptForWhoEnds has a replica that has released its partitions and still sends
