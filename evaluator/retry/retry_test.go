@@ -19,9 +19,10 @@ func now() time.Time { return time.Unix(1_795_244_520, 0) }
 
 // pause returns how long something waits from now on; 0 where it does not, or for longer than ten minutes.
 func pause(b *retry.Backoff) time.Duration {
-	for d := range time.Duration(600) {
-		if at := now().Add(d * time.Second); b.Waits(at.Add(-1)) && !b.Waits(at) {
-			return d * time.Second
+	for seconds := range 600 {
+		d := time.Duration(seconds) * time.Second
+		if at := now().Add(d); b.Waits(at.Add(-1)) && !b.Waits(at) {
+			return d
 		}
 	}
 	return 0

@@ -61,14 +61,15 @@ func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until
 
 // Advanced returns it after a commit that took the rule to a position and the partition to its cursor. The
 // database accepts what it refused before, and the partition evaluates a rule that failed again.
-func (b Backfill) Advanced(to cursor.Position, partition *cursor.Position) Backfill {
+func (b *Backfill) Advanced(to cursor.Position, partition *cursor.Position) Backfill {
+	next := *b
 	if to.After(b.At) {
-		b.At = to
+		next.At = to
 	}
-	if b.Refused = nil; b.Failing {
-		b.Failing, b.Until = false, partition
+	if next.Refused = nil; b.Failing {
+		next.Failing, next.Until = false, partition
 	}
-	return b
+	return next
 }
 
 // Replay is a range of start times that a person asked to be evaluated again by a rule. The
