@@ -85,18 +85,18 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	if p.backlog != nil && next.cursor != nil {
 		b.Backfill = p.backlog.Mark(next.judged, next.server)
 	}
-	written := p.advanced(next)
+	written := p.pending.With(next.behind, next.to, next.cursor)
 	for _, id := range f.finders() {
 		if !f.panicked[id] {
-			written.settle(p.rules.Rule(id), f.problems[id])
+			written.Settles(p.rules.Rule(id), f.problems[id])
 		}
 	}
-	written.into(&b)
+	b.Backfills, b.Health, b.Evaluated = written.Sorted(), written.Health, written.Evaluated
 	began := p.Clock()
 	done, err := p.Store.Commit(ctx, b)
 	if err != nil {
 		if !errors.Is(err, ErrRefused) {
-			p.reload, p.extra = true, extra{}
+			p.reload, p.pending = true, ruleset.Pending{}
 		}
 		if errors.Is(err, ErrStale) {
 			p.result.Stale++
@@ -107,8 +107,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision
-	written.applied(p.rules)
-	p.extra = extra{}
+	p.rules.Written(&written)
+	p.pending = ruleset.Pending{}
 	if p.backlog != nil {
 		p.backlog.Conclude(next.judged, next.server)
 		if len(next.behind) > 0 && p.backlog.Several() {

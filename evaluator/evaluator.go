@@ -73,6 +73,7 @@ import (
 	"time"
 
 	"tocsin/evaluator/outage"
+	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -339,7 +340,7 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 	var failed sourceError
 	switch {
 	case errors.As(err, &failed):
-		result.Notifications += e.outage.Failed(ctx, p.number, rules.CleanText(failed.Error(), maxProblemBytes))
+		result.Notifications += e.outage.Failed(ctx, p.number, ruleset.ProblemOf(failed.Error()))
 	case result.Observed || err == nil && result.Resting:
 		result.Notifications += e.outage.Works(ctx, p.number, result.Observed)
 	}

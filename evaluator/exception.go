@@ -3,10 +3,6 @@ package evaluator
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-
-	"github.com/google/uuid"
 
 	"tocsin/cursor"
 	"tocsin/evaluator/ruleset"
@@ -24,98 +20,18 @@ import (
 //
 // All of them are read in the time that a pass has left, a page at least.
 
-// extra is what the next commit writes beside what it is made for.
-type extra struct {
-	// backfills replace the rules' own progress, health what is recorded on rules.
-	backfills map[uuid.UUID]ruleset.Backfill
-	health    map[uuid.UUID]Health
-	// evaluated are window rules of which it is noted that they were evaluated.
-	evaluated []uuid.UUID
-	// watched says that the checkpoint's watch is another one than is stored.
-	watched bool
-}
-
-func (x *extra) empty() bool {
-	return len(x.backfills)+len(x.health)+len(x.evaluated) == 0 && !x.watched
-}
-
-func (x *extra) backfill(b ruleset.Backfill) { put(&x.backfills, b.RuleID, b) }
-
-func (x *extra) record(id uuid.UUID, h Health) { put(&x.health, id, h) }
-
-// put sets a value of a map, which may be nil.
-func put[V any](m *map[uuid.UUID]V, id uuid.UUID, v V) {
-	if *m == nil {
-		*m = map[uuid.UUID]V{}
-	}
-	(*m)[id] = v
-}
-
-// into adds everything to a batch.
-func (x *extra) into(b *Batch) {
-	for _, id := range sorted(x.backfills) {
-		b.Backfills = append(b.Backfills, x.backfills[id])
-	}
-	b.Health, b.Evaluated = x.health, x.evaluated
-}
-
-func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
-	return slices.SortedFunc(maps.Keys(m), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-}
-
-// applied takes over what a commit wrote.
-func (x *extra) applied(s *ruleset.Set) {
-	for id, b := range x.backfills {
-		if r := s.Rule(id); b.Done() {
-			s.Except(r, nil)
-		} else {
-			s.Except(r, &b)
-		}
-	}
-	for _, id := range x.evaluated {
-		if r := s.Rule(id); r != nil {
-			r.Noted()
-		}
-	}
-	for id, h := range x.health {
-		r := s.Rule(id)
-		if r.Problem = h.Problem; !h.Failed {
-			r.Failing = false
-			r.Again.Succeeds()
-		}
-	}
-}
-
-// settle records that a rule was evaluated, and what is wrong with it all the same; "" is
-// nothing.
-func (x *extra) settle(r *ruleset.Rule, problem string) {
-	problem = rules.CleanText(problem, maxProblemBytes)
-	if r.Failing || problem != r.Problem {
-		x.record(r.ID, Health{Problem: problem})
-	}
-}
-
-// maxProblemBytes bounds what is kept of a problem's text.
-const maxProblemBytes = 2000
-
 // fail leaves a rule out of the partition's evaluation, and has the next commit record that,
 // with all that it may have to evaluate behind the cursor, and the range of what the database
 // refused; nil is nothing.
 func (p *pass) fail(r *ruleset.Rule, why error, refused *cursor.Range) {
-	problem := rules.CleanText(why.Error(), maxProblemBytes)
-	r.Failing = true
-	r.Again.Fails(p.Clock())
+	p.pending.Fails(r, why, p.Clock())
 	if failed := r.Backfill != nil && r.Backfill.Failing; r.FireMode == rules.PerExchange && (!failed || refused != nil) {
 		b := ruleset.Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true, Refused: refused}
 		if r.Backfill != nil && (failed || b.At.After(r.Backfill.At)) {
 			b.At = r.Backfill.At
 		}
 		p.rules.Except(r, &b)
-		p.extra.backfill(b)
-	}
-	delete(p.extra.health, r.ID)
-	if r.Problem != problem {
-		p.extra.record(r.ID, Health{problem, true})
+		p.pending.Backfill(b)
 	}
 }
 
@@ -188,18 +104,4 @@ func (p *pass) catchUpWith(ctx context.Context, list []*ruleset.Rule) (advanced 
 	}
 	next.own = cursor.Range{FromNS: q.After.StartTimeNS, ToNS: at.StartTimeNS + 1}
 	return matched, p.commit(ctx, found, next)
-}
-
-// advanced returns all that the next commit writes beside what was found: what waits for
-// it, and how far the rules of a step come.
-func (p *pass) advanced(next step) extra {
-	// A commit that is refused is followed by others.
-	x := extra{maps.Clone(p.extra.backfills), maps.Clone(p.extra.health), p.extra.evaluated, p.extra.watched}
-	for _, r := range next.behind {
-		if r.Backfill.Failing && r.Failing {
-			x.record(r.ID, Health{})
-		}
-		x.backfill(r.Backfill.Advanced(next.to, next.cursor))
-	}
-	return x
 }

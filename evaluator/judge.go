@@ -3,6 +3,7 @@ package evaluator
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 
@@ -30,6 +31,11 @@ type findings struct {
 	panicked map[uuid.UUID]bool
 }
 
+// newFindings returns the findings of a page, before anything is found.
+func newFindings() findings {
+	return findings{problems: map[uuid.UUID]string{}, ids: map[uuid.UUID]bool{}, panicked: map[uuid.UUID]bool{}}
+}
+
 // mostRaised is how many alerts a commit writes, and those of one exchange more: many rules
 // may want each exchange of a page.
 const mostRaised = 5000
@@ -43,6 +49,7 @@ func (f *findings) full(page []rules.Exchange, next int) bool {
 // judge returns what a page raises, by all rules of the partition that do not fail, and how
 // many of its exchanges it has evaluated. What is known to have its alert is left out.
 func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
+	f = newFindings()
 	for i := range page {
 		if f.full(page, i) {
 			return f, i
@@ -63,6 +70,7 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 
 // judgeFor is judge for rules that read a page for themselves.
 func (p *pass) judgeFor(list []*ruleset.Rule, page []rules.Exchange) (f findings, judged int) {
+	f = newFindings()
 	for i := range page {
 		if f.full(page, i) {
 			return f, i
@@ -89,7 +97,7 @@ func (p *pass) wanted(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool
 	if err == nil {
 		return
 	}
-	put(&f.panicked, r.ID, true)
+	f.panicked[r.ID] = true
 	p.fail(r, err, &cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1})
 }
 
@@ -112,10 +120,10 @@ func (p *pass) raise(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool)
 	if p.backlog.HasRaised(id) || f.ids[id] {
 		return // its row is stored twice, or its second is evaluated again
 	}
-	put(&f.ids, id, true)
+	f.ids[id] = true
 	title, message, problem := p.Texts.Texts(&r.Rule, e)
 	if problem != nil {
-		put(&f.problems, r.ID, problem.Error())
+		f.problems[r.ID] = problem.Error()
 	}
 	a := alerts.Instance{
 		ID: id, TenantID: r.TenantID, RuleID: r.ID, RuleVersion: r.Version, RuleName: r.Name,
@@ -176,5 +184,5 @@ func (f *findings) finders() []uuid.UUID {
 	for i := range f.changes {
 		found[f.changes[i].Instance.RuleID] = true
 	}
-	return sorted(found)
+	return slices.SortedFunc(maps.Keys(found), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }

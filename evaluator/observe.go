@@ -126,7 +126,7 @@ func (p *pass) begin() {
 	for _, r := range p.rules.Exceptions {
 		if b := r.Backfill; b.Until == nil && !r.Failing {
 			b.Until = &at // from here on the partition evaluates the rule
-			p.extra.backfill(*b)
+			p.pending.Backfill(*b)
 		}
 	}
 }

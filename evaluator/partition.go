@@ -35,8 +35,8 @@ type partition struct {
 	// database takes too long to commit as many alerts.
 	pageSize int
 	busy     bool
-	// extra is written by the next commit, whatever else it writes.
-	extra extra
+	// pending is written by the next commit, whatever else it writes.
+	pending ruleset.Pending
 	// reload says that backfills may not be what this process remembers. confirmed is the
 	// rules revision of the last commit: rules of another one may be of a change that a
 	// failover took away.
@@ -74,7 +74,9 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 
 // forget drops what is remembered: the next pass reads the rules, and evaluates the look-back again. What
 // confirmed the rules may be lost as well, and more may be lost before the next commit.
-func (p *partition) forget() { p.backlog, p.rules, p.extra, p.confirmed = nil, nil, extra{}, 0 }
+func (p *partition) forget() {
+	p.backlog, p.rules, p.pending, p.confirmed = nil, nil, ruleset.Pending{}, 0
+}
 
 // sourceError says that the source could not be read, or not from where the partition
 // stands.
@@ -164,7 +166,7 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	err = p.older(ctx)
-	if err == nil && !p.extra.empty() {
+	if err == nil && !p.pending.Empty() {
 		err = p.commit(ctx, findings{}, p.stay())
 	}
 	if unevaluated.error != nil {
@@ -242,7 +244,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 		p.rules = ruleset.New()
 	}
 	unusable := p.rules.Apply(changed)
-	p.extra = extra{} // what it says about rules is of their former states
+	p.pending = ruleset.Pending{} // what it says about rules is of their former states
 	if p.backlog != nil && !slices.Equal(p.counted, p.rules.Extent.Statuses) {
 		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}
@@ -273,7 +275,7 @@ func (p *pass) rest(ctx context.Context) error {
 			p.clockAt = p.Clock()
 		}
 	}
-	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.Revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
+	if p.at.Cursor == nil && p.pending.Empty() && p.confirmed == p.rules.Revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
 		return nil
 	}
 	return p.commit(ctx, findings{}, step{})

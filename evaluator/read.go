@@ -138,7 +138,7 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 		if name := p.greedy(read, q.Tenants); s.FromNS >= p.recentFromNS && !last && name != "" {
 			deferred := p.rules.Defer(name, end, cursor.Position{StartTimeNS: p.watermarkNS})
 			for _, b := range deferred {
-				p.extra.backfill(b)
+				p.pending.Backfill(b)
 			}
 			p.result.Deferred += min(len(deferred), 1)
 			q.Tenants.Names = slices.DeleteFunc(slices.Clone(q.Tenants.Names), func(n string) bool { return n == name })

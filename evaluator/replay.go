@@ -88,7 +88,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 // replayStays notes why a replay comes no further: it is tried again, or ends where it failed because it cannot be
 // evaluated, or the database refuses its alerts.
 func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, failed bool) error {
-	problem := rules.CleanText(why.Error(), maxProblemBytes)
+	problem := ruleset.ProblemOf(why.Error())
 	if !failed && problem == r.Replay.Problem {
 		return nil
 	}
@@ -100,6 +100,7 @@ func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, fail
 // judgeAgain returns what a page raises by a rule, apart from what the rule may raise by
 // itself all the same, and how much of the page matches.
 func (p *pass) judgeAgain(r *ruleset.Rule, page []rules.Exchange) (usual, again findings, found int, err error) {
+	usual, again = newFindings(), newFindings()
 	for i := range page {
 		e := &page[i]
 		if e.TenantID != r.TenantID || i > 0 && e.Key() == page[i-1].Key() {

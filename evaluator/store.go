@@ -121,19 +121,10 @@ type Batch struct {
 	Replay *ruleset.ReplayStep
 	// Health is recorded on rules. That one fails is announced once, and that it does no
 	// longer as well.
-	Health map[uuid.UUID]Health
+	Health map[uuid.UUID]ruleset.Health
 	// Evaluated are window rules that were evaluated, for their last-run times. Not each
 	// evaluation is noted.
 	Evaluated []uuid.UUID
-}
-
-// Health is how a rule was evaluated; the zero value is without any problem.
-type Health struct {
-	// Problem is what is wrong; of a rule that does not fail, that a text is a fallback, or
-	// that it has too many groups.
-	Problem string
-	// Failed says that the rule cannot be evaluated.
-	Failed bool
 }
 
 // Committed is what a transaction wrote.

@@ -64,7 +64,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		p.windowsMissed = false
 	}
 	if outcome.Watch != p.at.Watch {
-		p.at.Watch, p.extra.watched = outcome.Watch, true
+		p.at.Watch, p.pending.Watched = outcome.Watch, true
 	}
 	steps := make(map[uuid.UUID]bool, len(outcome.Changes))
 	for i := range outcome.Changes {
@@ -73,10 +73,10 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	for _, id := range outcome.Evaluated {
 		r := p.rules.Rule(id)
 		if r.Notes(p.watermarkNS) {
-			p.extra.evaluated = append(p.extra.evaluated, id)
+			p.pending.Evaluated = append(p.pending.Evaluated, id)
 		}
 		if r.EvaluatedNS = p.watermarkNS; !steps[id] {
-			p.extra.settle(r, outcome.Problems[id])
+			p.pending.Settles(r, outcome.Problems[id])
 		}
 	}
 	for id, why := range outcome.Failed {

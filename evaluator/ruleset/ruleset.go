@@ -299,6 +299,3 @@ func (r *Rule) Notes(watermarkNS int64) bool {
 	phase := int64(binary.BigEndian.Uint64(r.ID[8:]) % uint64(noteNS))
 	return (watermarkNS+phase)/noteNS != (r.notedNS+phase)/noteNS
 }
-
-// Noted says that a commit has noted the last evaluation.
-func (r *Rule) Noted() { r.notedNS = r.EvaluatedNS }

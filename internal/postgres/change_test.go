@@ -328,7 +328,7 @@ func TestPeopleEndFailures(t *testing.T) {
 		at := cursor.Position{StartTimeNS: 42}
 		_, err := e.store.Commit(t.Context(), evaluator.Batch{
 			Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
-			Health: map[uuid.UUID]evaluator.Health{rule.ID: {Problem: "no", Failed: true}}, Backfills: []ruleset.Backfill{{RuleID: rule.ID, At: at, Failing: true}},
+			Health: map[uuid.UUID]ruleset.Health{rule.ID: {Problem: "no", Failed: true}}, Backfills: []ruleset.Backfill{{RuleID: rule.ID, At: at, Failing: true}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ func TestStaleCommitsWriteNothing(t *testing.T) {
 			was := one[string](t, p.conn, `select c::text from checkpoint c where partition = 0`)
 			page := p.page()
 			page.Backfills = []ruleset.Backfill{{RuleID: p.rule, At: p.at}}
-			page.Health = map[uuid.UUID]evaluator.Health{p.rule: {Problem: "no", Failed: true}}
+			page.Health = map[uuid.UUID]ruleset.Health{p.rule: {Problem: "no", Failed: true}}
 			change(&page)
 			if _, err := p.store.Commit(t.Context(), page); !isStale(err) {
 				t.Errorf("Commit = %v", err)
@@ -201,9 +201,9 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 		return one[int](t, p.conn, `select count(*)::int from notification join outbox using (notification_id) where reason = $1`, reason)
 	}
 	fail := p.batch()
-	fail.Health = map[uuid.UUID]evaluator.Health{}
+	fail.Health = map[uuid.UUID]ruleset.Health{}
 	for i, id := range ids {
-		fail.Health[id] = evaluator.Health{Problem: fmt.Sprint("the database refuses it: ", i), Failed: true}
+		fail.Health[id] = ruleset.Health{Problem: fmt.Sprint("the database refuses it: ", i), Failed: true}
 		fail.Backfills = append(fail.Backfills, ruleset.Backfill{RuleID: id, At: cursor.Position{StartTimeNS: p.at.StartTimeNS - 1}, Failing: true})
 	}
 	if done := p.write(t, fail); done.Notifications[p.webhook] != many {
@@ -222,9 +222,9 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	}
 	// A rule that recovers with a fallback for a text, and one that was never announced.
 	recovered := p.batch()
-	recovered.Health = map[uuid.UUID]evaluator.Health{ids[0]: {Problem: "a text is a fallback"}, p.rule: {}}
+	recovered.Health = map[uuid.UUID]ruleset.Health{ids[0]: {Problem: "a text is a fallback"}, p.rule: {}}
 	for _, id := range ids[1:] {
-		recovered.Health[id] = evaluator.Health{}
+		recovered.Health[id] = ruleset.Health{}
 	}
 	for _, id := range ids {
 		recovered.Backfills = append(recovered.Backfills, ruleset.Backfill{RuleID: id, At: p.at, Until: &p.at})

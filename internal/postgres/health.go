@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
@@ -49,7 +50,7 @@ func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (m
 // maxProblemBytes bounds the stored text of a problem.
 const maxProblemBytes = 2000
 
-func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health) error {
+func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]ruleset.Health) error {
 	if len(health) == 0 {
 		return nil
 	}
@@ -65,7 +66,7 @@ func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]ev
 
 // announceFailing raises the alerts of failing rules whose announcement it could claim, and
 // notifies operators.
-func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health, failed []uuid.UUID) (map[uuid.UUID]int, error) {
+func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]ruleset.Health, failed []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(failed) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}

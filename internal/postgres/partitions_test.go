@@ -15,6 +15,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/fault"
 )
 
@@ -408,7 +409,7 @@ func TestMovesAmongPassesAndChanges(t *testing.T) {
 				batch := evaluator.Batch{Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: set.Revision, LeaseFor: leaseFor}
 				for _, r := range set.Rules {
 					// Only one partition may write this for a rule.
-					batch.Health = map[uuid.UUID]evaluator.Health{r.Rule.ID: {Problem: fmt.Sprint(c.Partition)}}
+					batch.Health = map[uuid.UUID]ruleset.Health{r.Rule.ID: {Problem: fmt.Sprint(c.Partition)}}
 				}
 				if _, err := m.store.Commit(ctx, batch); err != nil && !isStale(err) {
 					return err

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 )
 
 // operatorsOf adds webhooks of a tenant that receive notifications about Tocsin itself.
@@ -34,7 +35,7 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	c := m.checkpoint(m.of("a"))
 	_, err := m.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
-		Cursor: &cursor.Position{}, Health: map[uuid.UUID]evaluator.Health{m.rules["a"]: {Problem: "no", Failed: true}},
+		Cursor: &cursor.Position{}, Health: map[uuid.UUID]ruleset.Health{m.rules["a"]: {Problem: "no", Failed: true}},
 	})
 	if err != nil {
 		t.Fatal(err)

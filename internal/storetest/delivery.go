@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 )
 
@@ -219,7 +219,7 @@ func deliveryOrdered(l *law) {
 	l.commit(b)
 	first := l.one("a")
 	b = l.batch()
-	b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {}}
+	b.Health = map[uuid.UUID]ruleset.Health{l.rule.ID: {}}
 	l.commit(b)
 	l.equal("claimed while the first is under way", len(l.claim("b", 8)), 0)
 	l.settle("a", first, unanswered())

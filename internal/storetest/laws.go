@@ -244,7 +244,7 @@ func laws() map[string]func(l *law) {
 			}
 			end := func(problem string) int {
 				b := l.batch()
-				b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {Problem: problem}}
+				b.Health = map[uuid.UUID]ruleset.Health{l.rule.ID: {Problem: problem}}
 				return l.commit(b).Notifications[l.operators]
 			}
 			l.equal("announced", fail("no"), 1)
@@ -437,6 +437,6 @@ func (l *law) rules(after int64) ruleset.Changed {
 }
 
 // failing is the health of a rule that cannot be evaluated.
-func failing(rule uuid.UUID, problem string) map[uuid.UUID]evaluator.Health {
-	return map[uuid.UUID]evaluator.Health{rule: {Problem: problem, Failed: true}}
+func failing(rule uuid.UUID, problem string) map[uuid.UUID]ruleset.Health {
+	return map[uuid.UUID]ruleset.Health{rule: {Problem: problem, Failed: true}}
 }

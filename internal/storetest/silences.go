@@ -7,7 +7,7 @@ import (
 
 	"tocsin/alerts/match"
 	"tocsin/alerts/silences"
-	"tocsin/evaluator"
+	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -98,7 +98,7 @@ func silenceHealth(l *law) {
 	b.Health = failing(l.rule.ID, "no")
 	l.equal("operators are notified", l.commit(b).Notifications[l.operators], 1)
 	b = l.batch()
-	b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {}}
+	b.Health = map[uuid.UUID]ruleset.Health{l.rule.ID: {}}
 	l.equal("and of the end", l.commit(b).Notifications[l.operators], 1)
 	n, err := l.Evaluation.SourceFailed(l.Context(), "a", "no")
 	l.must(err)
