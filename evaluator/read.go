@@ -53,7 +53,8 @@ type reading struct {
 	server string
 	// within bounds it; 0 leaves that to the pass.
 	within time.Duration
-	// spans are those of the rules that it is read for alone, the one that leads first.
+	// spans are those of the rules that it is read for alone, the one that leads first. The read adapts them
+	// to what the source can answer.
 	spans []*retry.Span
 }
 
@@ -73,17 +74,20 @@ func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at c
 	if last := len(got.Exchanges) - 1; got.More && last >= 0 {
 		at = got.Exchanges[last].Position()
 	}
-	for _, s := range r.spans {
-		if err != nil {
+	if err != nil {
+		for _, s := range r.spans {
 			s.Fails(p.Clock())
-		} else {
-			s.Succeeds()
 		}
+		return nil, r.end, false, err
 	}
-	if len(r.spans) > 0 && err == nil && matched && at == r.end && len(got.Exchanges) < r.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {
+	for _, s := range r.spans {
+		s.Succeeds()
+	}
+	little := at == r.end && len(got.Exchanges) < r.Limit/2
+	if len(r.spans) > 0 && matched && little && p.Clock().Sub(began) < p.Interval/4 {
 		r.spans[0].Widen()
 	}
-	return got.Exchanges, at, matched, err
+	return got.Exchanges, at, matched, nil
 }
 
 // bulk is how many usual pages are read at once of what is not recent: what a query costs
