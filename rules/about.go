@@ -22,13 +22,11 @@ func (d *Definition) SetAbout(a About) {
 }
 
 // The forms of a label's name and of a web address.
-const (
-	labelExpression   = `\A[A-Za-z][A-Za-z0-9_.-]{0,62}\z`
-	addressExpression = `\Ahttps?://[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?\z`
+var (
+	label   = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_.-]{0,62}\z`)
+	address = regexp.MustCompile(`\Ahttps?://[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?\z`)
 )
 
-func isLabel(name string) bool { return regexp.MustCompile(labelExpression).MatchString(name) }
+func isLabel(name string) bool { return label.MatchString(name) }
 
-func isAddress(text string) bool {
-	return text == "" || regexp.MustCompile(addressExpression).MatchString(text)
-}
+func isAddress(text string) bool { return text == "" || address.MatchString(text) }

@@ -52,11 +52,11 @@ type AttributeMatch struct {
 // here and in ClickHouse.
 const NumberExpression = `\A[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?(0?[0-9]|1[0-8]))?\z`
 
-// Number returns the value of a number, or nil if text is not a number.
-func Number(text string) *big.Rat { return number(regexp.MustCompile(NumberExpression), text) }
+var decimal = regexp.MustCompile(NumberExpression)
 
-func number(expression *regexp.Regexp, text string) *big.Rat {
-	if !expression.MatchString(text) {
+// Number returns the value of a number, or nil if text is not a number.
+func Number(text string) *big.Rat {
+	if !decimal.MatchString(text) {
 		return nil
 	}
 	n, _ := new(big.Rat).SetString(text)
@@ -90,9 +90,8 @@ func numeric(a *AttributeMatch) (func(value string) bool, error) {
 	if limit == nil {
 		return nil, fmt.Errorf("%q is not a number", a.Value)
 	}
-	expression := regexp.MustCompile(NumberExpression)
 	return func(value string) bool {
-		n := number(expression, value)
+		n := Number(value)
 		if n == nil {
 			return false
 		}

@@ -179,9 +179,11 @@ func textOf(expression string) string {
 	return operand(expression)
 }
 
+var column = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
 // operand returns an expression in a form that is safe next to any operator.
 func operand(expression string) string {
-	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`).MatchString(expression) {
+	if column.MatchString(expression) {
 		return expression
 	}
 	return "(" + expression + ")"

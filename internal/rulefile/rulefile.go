@@ -210,12 +210,12 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 
 // path matches a place in a document in the server's form: rules[3], followed by the path inside of
 // it.
-func path() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`) }
+var path = regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`)
 
 // Locate translates a place in the server's form to file and line, the entry's name, and the field
 // inside of it. A place outside of the entries is returned unchanged.
 func (d *Document) Locate(field string) string {
-	parts := path().FindStringSubmatch(field)
+	parts := path.FindStringSubmatch(field)
 	if parts == nil {
 		return field
 	}

@@ -152,10 +152,12 @@ func (r *reader) syntax(err error) error {
 	return r.fail(line, "%s", strings.Join(strings.Fields(text), " "))
 }
 
+var presetID = regexp.MustCompile(`^[a-z][a-z0-9-]{1,39}$`)
+
 func (r *reader) head() error {
 	d := &r.d
 	switch {
-	case !regexp.MustCompile(`^[a-z][a-z0-9-]{1,39}$`).MatchString(d.ID):
+	case !presetID.MatchString(d.ID):
 		return r.fail(r.lines["id"], "id must be 2 to 40 lower-case letters, digits and dashes, and begin with a letter")
 	case d.Name == "" || d.About == "":
 		return r.fail(cmp.Or(r.lines["about"], r.lines["name"]), "name and about must not be empty; write the name of the receiver, and one sentence about what it gets")

@@ -28,7 +28,7 @@ func (r *reader) inputs() error {
 		problem := ""
 		_, patternErr := regexp.Compile(in.Pattern)
 		switch {
-		case !regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,39}$`).MatchString(in.Name):
+		case !inputName.MatchString(in.Name):
 			problem = "needs a name of letters and digits that begins with a small letter"
 		case seen[in.Name]:
 			problem = "appears twice; remove one"
@@ -60,7 +60,10 @@ func (r *reader) inputs() error {
 	return nil
 }
 
-var inputLink = regexp.MustCompile(`^\{\{input\.([A-Za-z0-9]+)\}\}/\S*$`)
+var (
+	inputName = regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,39}$`)
+	inputLink = regexp.MustCompile(`^\{\{input\.([A-Za-z0-9]+)\}\}/\S*$`)
+)
 
 // linkValid reports whether people can follow the link of an input.
 func (r *reader) linkValid(link string) bool {

@@ -123,10 +123,10 @@ func (p *Preset) forgets() bool {
 	return slices.ContainsFunc(p.verdicts, func(v verdict) bool { return v.forget })
 }
 
+var reference = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:~-]{0,199}$`)
+
 // IsReference reports whether a text can be an id, which becomes part of URLs.
-func IsReference(text string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:~-]{0,199}$`).MatchString(text)
-}
+func IsReference(text string) bool { return reference.MatchString(text) }
 
 func (v *verdict) matches(a *answered) bool {
 	text := string(a.body)
@@ -197,7 +197,7 @@ func textAt(value any, path []string) string {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		return textAt(v[strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])], path[1:])
+		return textAt(v[strings.ReplaceAll(strings.ReplaceAll(path[0], "~1", "/"), "~0", "~")], path[1:])
 	case []any:
 		if n, err := strconv.Atoi(path[0]); err == nil && n >= 0 && n < len(v) {
 			return textAt(v[n], path[1:])

@@ -81,9 +81,9 @@ func (p *Preset) Mail(inputs map[string]string) (Mail, error) {
 }
 
 // plainAddress matches an address that needs no quoting in any command or header.
-func plainAddress() *regexp.Regexp {
-	return regexp.MustCompile("^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*$")
-}
+var plainAddress = regexp.MustCompile("^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*$")
+
+var mailHost = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // mail reads the inputs, and returns what is wrong with them as fields "preset.inputs.NAME".
 func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field) {
@@ -92,7 +92,7 @@ func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field
 		fields = append(fields, fault.Field{Field: inputsField + input, Code: code, Message: message})
 	}
 	made = Mail{Host: all[inputHost], Security: Security(all[inputSecurity]), User: all[inputUser], Password: all[inputPassword]}
-	if _, err := netip.ParseAddr(made.Host); err != nil && !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`).MatchString(made.Host) {
+	if _, err := netip.ParseAddr(made.Host); err != nil && !mailHost.MatchString(made.Host) {
 		bad(inputHost, "host", "Must be the name or the address of the mail server, without a port")
 	}
 	const maxPort = 1<<16 - 1
@@ -136,7 +136,7 @@ func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field
 }
 
 func plain(a *mail.Address) bool {
-	return len(a.Address) <= maxAddressBytes && plainAddress().MatchString(a.Address)
+	return len(a.Address) <= maxAddressBytes && plainAddress.MatchString(a.Address)
 }
 
 // url returns the mail server as a URL.

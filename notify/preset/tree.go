@@ -83,7 +83,7 @@ func (p place) below(name string, inside bool) place {
 func (p place) pointer() string {
 	var b strings.Builder
 	for _, name := range p.path {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		b.WriteString("/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1"))
 	}
 	return b.String()
 }

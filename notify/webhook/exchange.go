@@ -30,8 +30,8 @@ func exchangeField(e *rules.Exchange, name string) (value string, known bool) {
 	return "", false
 }
 
-// placeholders finds the names in braces.
-func placeholders() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) }
+// placeholders are the names in braces.
+var placeholders = regexp.MustCompile(`\{([^{}]*)\}`)
 
 // CheckExchangeURL returns what is wrong with an address of exchanges, such as
 // "https://traces.example.com/trace/{correlationId}". It needs http or https and a host without
@@ -41,12 +41,12 @@ func CheckExchangeURL(address string) error {
 	if address == "" {
 		return nil
 	}
-	for _, name := range placeholders().FindAllStringSubmatch(address, -1) {
+	for _, name := range placeholders.FindAllStringSubmatch(address, -1) {
 		if _, known := exchangeField(&rules.Exchange{}, name[1]); !known {
 			return fmt.Errorf("TOCSIN_EXCHANGE_URL: unknown name {%s}; the names are tenantId, executionId, correlationId, environment, application and route", name[1])
 		}
 	}
-	u, err := url.Parse(placeholders().ReplaceAllString(address, "x"))
+	u, err := url.Parse(placeholders.ReplaceAllString(address, "x"))
 	whole := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 	authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://"), "/")
 	if !whole || strings.ContainsAny(authority, "{}") {
@@ -63,7 +63,7 @@ func (r *Renderer) ExchangeURL(a *alerts.Instance) string {
 		return ""
 	}
 	whole := true
-	filled := placeholders().ReplaceAllStringFunc(r.exchangeURL, func(name string) string {
+	filled := placeholders.ReplaceAllStringFunc(r.exchangeURL, func(name string) string {
 		value, _ := exchangeField(e, strings.Trim(name, "{}"))
 		whole = whole && value != ""
 		// Valid both in a path and in the value of a query.
