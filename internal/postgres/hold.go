@@ -26,11 +26,6 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 	if len(rows) == 0 {
 		return evaluator.Holding{}, errNoPartitions
 	}
-	if !rows[0].Noted {
-		if err := s.db.queries.ReplicaEvaluates(ctx, request.Replica); err != nil {
-			return evaluator.Holding{}, fmt.Errorf("record that the replica evaluates: %w", err)
-		}
-	}
 	plan := planLeases(rows, request)
 	held := make(map[int32]pgq.Checkpoint)
 	for i := range rows {

@@ -413,7 +413,10 @@ func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) 
 }
 
 const checkpointsFor = `-- name: CheckpointsFor :many
-with known as (
+with asked as (
+    update replica set evaluated_at = now()
+    where replica_id = $1::text and coalesce(evaluated_at <= now() - $3::interval, true)
+), known as (
     select count(*) filter (where r.replica_id <> $1::text) as others,
            count(*) filter (where r.replica_id < $1::text) as before,
            (select count(*) from checkpoint) as partitions,
@@ -425,8 +428,7 @@ with known as (
                    join tenant_partition t on t.partition = h.partition
                    join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
                    where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
-           ) as source_failed,
-           coalesce(bool_and(r.evaluated_at > now() - $3::interval) filter (where r.replica_id = $1::text), false) as noted
+           ) as source_failed
     from replica r
     where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval
 )
@@ -434,7 +436,7 @@ select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.b
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
-       k.partitions, k.others, k.before, k.source_failed, k.noted::boolean as noted, now()::timestamptz as now
+       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = $1::text or c.lease_until <= now()
@@ -459,13 +461,12 @@ type CheckpointsForRow struct {
 	Others           int64
 	Before           int64
 	SourceFailed     bool
-	Noted            bool
 	Now              time.Time
 }
 
 // Returns the partitions that a replica holds or may take, and what it needs to know of the other
 // replicas: those that asked for partitions within the length of a lease. Returns at least one row.
-// A silent owner holds nothing.
+// A silent owner holds nothing. From time to time it records that this replica asks.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
 	rows, err := q.db.Query(ctx, checkpointsFor,
 		arg.Replica,
@@ -506,7 +507,6 @@ func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) 
 			&i.Others,
 			&i.Before,
 			&i.SourceFailed,
-			&i.Noted,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -561,15 +561,6 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const replicaEvaluates = `-- name: ReplicaEvaluates :exec
-update replica set evaluated_at = now() where replica_id = $1
-`
-
-func (q *Queries) ReplicaEvaluates(ctx context.Context, replicaID string) error {
-	_, err := q.db.Exec(ctx, replicaEvaluates, replicaID)
-	return err
 }
 
 const ruleBackfills = `-- name: RuleBackfills :many

@@ -1,8 +1,11 @@
 -- name: CheckpointsFor :many
 -- Returns the partitions that a replica holds or may take, and what it needs to know of the other
 -- replicas: those that asked for partitions within the length of a lease. Returns at least one row.
--- A silent owner holds nothing.
-with known as (
+-- A silent owner holds nothing. From time to time it records that this replica asks.
+with asked as (
+    update replica set evaluated_at = now()
+    where replica_id = @replica::text and coalesce(evaluated_at <= now() - @note_after::interval, true)
+), known as (
     select count(*) filter (where r.replica_id <> @replica::text) as others,
            count(*) filter (where r.replica_id < @replica::text) as before,
            (select count(*) from checkpoint) as partitions,
@@ -14,8 +17,7 @@ with known as (
                    join tenant_partition t on t.partition = h.partition
                    join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
                    where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
-           ) as source_failed,
-           coalesce(bool_and(r.evaluated_at > now() - @note_after::interval) filter (where r.replica_id = @replica::text), false) as noted
+           ) as source_failed
     from replica r
     where r.evaluated_at > now() - @lease_for::interval and r.beat_at > now() - @dead_after::interval
 )
@@ -23,16 +25,13 @@ select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> @replica::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)))::boolean as free,
-       k.partitions, k.others, k.before, k.source_failed, k.noted::boolean as noted, now()::timestamptz as now
+       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
    or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
    or c.partition = (select min(partition) from checkpoint)
 order by c.partition;
-
--- name: ReplicaEvaluates :exec
-update replica set evaluated_at = now() where replica_id = @replica_id;
 
 -- name: CheckpointTake :many
 -- Takes partitions that are still free. It does not wait for a replica that takes one at the same
