@@ -172,10 +172,11 @@ type Options struct {
 // Evaluator holds partitions and makes passes over them.
 type Evaluator struct {
 	Options
+	// locked are the free partitions that cannot be taken. Only hold uses it.
+	locked map[int]*locked
 	// mu guards what follows, and whether each partition is busy.
 	mu         sync.Mutex
 	partitions map[int]*partition
-	locked     map[int]*locked
 	outage     *outage.Announcer
 }
 
@@ -271,9 +272,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 		return nil, fmt.Errorf("hold partitions: %w", err)
 	}
 	e.outage.Announced(holding.SourceFailed)
+	e.logLocked(ctx, holding.Locked)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.passedOver(ctx, holding.Locked)
 	var due []*partition
 	held := map[int]bool{}
 	for _, c := range holding.Checkpoints {
@@ -302,24 +303,26 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	return due, nil
 }
 
-// locked is since when a free partition has been locked, and when the log said so last.
-type locked struct{ since, saidAt time.Time }
+// locked says since when a free partition has been locked, when that was last seen, and when the log last said so.
+type locked struct{ since, seenAt, saidAt time.Time }
 
-// passedOver logs the free partitions that this replica cannot take, because another session has locked their
-// rows. A lock that is held for less than a lease is a commit, or another replica.
-func (e *Evaluator) passedOver(ctx context.Context, list []int) {
+// logLocked logs the free partitions that this replica could not take for a lease, a minute at most. A lock that is
+// held for less is a commit, or another replica. After a gap, in which nobody looked, the time begins again.
+func (e *Evaluator) logLocked(ctx context.Context, list []int) {
 	maps.DeleteFunc(e.locked, func(number int, _ *locked) bool { return !slices.Contains(list, number) })
-	now := e.Clock()
+	now, gap := e.Clock(), max(e.LeaseFor/2, 2*e.Interval)
 	for _, number := range list {
 		l := e.locked[number]
-		if l == nil {
+		if l == nil || now.Sub(l.seenAt) > gap {
 			l = &locked{since: now}
 			e.locked[number] = l
 		}
-		if waited := now.Sub(l.since); waited >= e.LeaseFor && now.Sub(l.saidAt) >= saysEvery {
+		l.seenAt = now
+		if waited := now.Sub(l.since); waited >= min(e.LeaseFor, time.Minute) && now.Sub(l.saidAt) >= saysEvery {
 			l.saidAt = now
 			e.Logger.WarnContext(ctx, "free partition not taken, because another session of Postgres has locked its row, so no replica evaluates it; it is retried: "+
-				"find the oldest transaction (select pid, xact_start, query from pg_stat_activity where xact_start is not null order by 2) and end it with pg_terminate_backend(pid)",
+				"find the session (select pid, xact_start, application_name, query from pg_stat_activity join pg_locks using (pid) "+
+				"where relation = 'checkpoint'::regclass and mode <> 'AccessShareLock' order by 2) and end it with pg_terminate_backend(pid)",
 				slog.Int("partition", number), slog.Duration("waited", waited))
 		}
 	}

@@ -58,8 +58,8 @@ type HoldRequest struct {
 // Holding is what a replica holds.
 type Holding struct {
 	Checkpoints []Checkpoint
-	// Locked are free partitions of its share that it did not take, because other sessions have locked
-	// their rows: for a moment, as other replicas do, or for as long as somebody's transaction is open.
+	// Locked are free partitions that the share has room for and that could not be taken: another session has locked
+	// their rows, or another replica took them at that moment.
 	Locked []int
 	// Now is the present, by the store's clock.
 	Now time.Time

@@ -50,4 +50,5 @@ var PlanLeases = planLeases //nolint:gochecknoglobals // a function, which nobod
 // Renew, Release and Take return the partitions to renew, release and take.
 func (p leasePlan) Renew() []int32   { return p.renew }
 func (p leasePlan) Release() []int32 { return p.release }
-func (p leasePlan) Take() []int32    { return p.take }
+func (p leasePlan) Free() []int32    { return p.free }
+func (p leasePlan) Share() int       { return p.share }

@@ -37,9 +37,11 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 		return evaluator.Holding{}, err
 	}
 	holding := evaluator.Holding{Now: rows[0].Now, SourceFailed: rows[0].SourceFailed}
-	for _, number := range plan.take {
-		if _, taken := held[number]; !taken {
-			holding.Locked = append(holding.Locked, int(number))
+	if len(held) < plan.share {
+		for _, number := range plan.free {
+			if _, taken := held[number]; !taken {
+				holding.Locked = append(holding.Locked, int(number))
+			}
 		}
 	}
 	for _, row := range held {
@@ -51,8 +53,12 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 
 var errNoPartitions = fmt.Errorf("there are no partitions; run `tocsin partitions count 8`")
 
-// leasePlan lists the partitions to renew, release and take.
-type leasePlan struct{ renew, release, take []int32 }
+// leasePlan lists the partitions to renew and to release, and the free ones, of which a replica takes as many as its
+// share has room for.
+type leasePlan struct {
+	renew, release, free []int32
+	share                int
+}
 
 // planLeases decides from what a replica sees. The fair share is the number of partitions divided
 // by the number of replicas that ask for partitions. Heartbeats do not count: a replica whose
@@ -62,18 +68,17 @@ type leasePlan struct{ renew, release, take []int32 }
 func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) leasePlan {
 	known := &rows[0]
 	replicas := known.Others + 1
-	share := int(known.Partitions / replicas)
+	plan := leasePlan{share: int(known.Partitions / replicas)}
 	if known.Before < known.Partitions%replicas {
-		share++
+		plan.share++
 	}
-	var plan leasePlan
 	held := 0
 	for i := range rows {
 		if rows[i].Held {
 			held++
 		}
 	}
-	surplus := held - share
+	surplus := held - plan.share
 	for i := range slices.Backward(rows) {
 		row := &rows[i]
 		number := row.Checkpoint.Partition
@@ -86,8 +91,8 @@ func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) lea
 		}
 	}
 	for i := range rows {
-		if rows[i].Free && held+len(plan.take) < share {
-			plan.take = append(plan.take, rows[i].Checkpoint.Partition)
+		if rows[i].Free {
+			plan.free = append(plan.free, rows[i].Checkpoint.Partition)
 		}
 	}
 	return plan
@@ -116,9 +121,9 @@ func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, p
 			}
 		}
 	}
-	if len(plan.take) > 0 {
-		p := pgq.CheckpointTakeParams{Replica: request.Replica, LeaseFor: request.LeaseFor, Partitions: plan.take, DeadAfter: s.deadAfter}
-		for range plan.take {
+	if most := plan.share - len(held); most > 0 && len(plan.free) > 0 {
+		p := pgq.CheckpointTakeParams{Replica: request.Replica, LeaseFor: request.LeaseFor, Partitions: plan.free, DeadAfter: s.deadAfter, Most: int32(most)}
+		for range plan.free {
 			p.Tokens = append(p.Tokens, newToken())
 		}
 		taken, err := s.db.queries.CheckpointTake(ctx, p)

@@ -35,21 +35,23 @@ func TestLeasePlan(t *testing.T) {
 		held map[int32]time.Duration
 		free []int32
 		busy []int
-		want [3][]int32 // renew, release, take
+		// share is how many the replica may hold.
+		share int
+		want  [2][]int32 // renew, release
 	}{
-		"alone, at first":                   {8, 0, 0, nil, []int32{0, 1, 2, 3, 4, 5, 6, 7}, nil, [3][]int32{nil, nil, {0, 1, 2, 3, 4, 5, 6, 7}}},
-		"first of three":                    {8, 2, 0, nil, []int32{0, 1, 2, 3, 4}, nil, [3][]int32{nil, nil, {0, 1, 2}}},
-		"last of three":                     {8, 2, 2, nil, []int32{0, 1, 2, 3, 4}, nil, [3][]int32{nil, nil, {0, 1}}},
-		"nothing is free":                   {8, 1, 0, nil, nil, nil, [3][]int32{}},
-		"more replicas than partitions":     {2, 4, 2, nil, []int32{0, 1}, nil, [3][]int32{}},
-		"leases are fresh":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 11 * time.Second}, nil, nil, [3][]int32{}},
-		"one lease is old":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 9 * time.Second}, nil, nil, [3][]int32{{1}, nil, nil}},
-		"one lease has expired":             {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: -time.Second}, nil, nil, [3][]int32{{1}, nil, nil}},
-		"another replica came":              {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, nil, [3][]int32{nil, {3, 2}, nil}},
-		"and some are busy":                 {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, []int{3, 1}, [3][]int32{nil, {2, 0}, nil}},
-		"and all are busy, and old":         {2, 1, 0, map[int32]time.Duration{0: 1, 1: 1}, nil, []int{0, 1}, [3][]int32{{1, 0}, nil, nil}},
-		"it takes no more than its share":   {4, 1, 0, map[int32]time.Duration{0: leaseFor}, []int32{1, 2, 3}, nil, [3][]int32{nil, nil, {1}}},
-		"it keeps what it has, and no more": {4, 1, 1, map[int32]time.Duration{2: leaseFor, 3: leaseFor}, []int32{0, 1}, nil, [3][]int32{}},
+		"alone, at first":                   {8, 0, 0, nil, []int32{0, 1, 2, 3, 4, 5, 6, 7}, nil, 8, [2][]int32{nil, nil}},
+		"first of three":                    {8, 2, 0, nil, []int32{0, 1, 2, 3, 4}, nil, 3, [2][]int32{nil, nil}},
+		"last of three":                     {8, 2, 2, nil, []int32{0, 1, 2, 3, 4}, nil, 2, [2][]int32{nil, nil}},
+		"nothing is free":                   {8, 1, 0, nil, nil, nil, 4, [2][]int32{}},
+		"more replicas than partitions":     {2, 4, 2, nil, []int32{0, 1}, nil, 0, [2][]int32{}},
+		"leases are fresh":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 11 * time.Second}, nil, nil, 2, [2][]int32{}},
+		"one lease is old":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 9 * time.Second}, nil, nil, 2, [2][]int32{{1}, nil}},
+		"one lease has expired":             {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: -time.Second}, nil, nil, 2, [2][]int32{{1}, nil}},
+		"another replica came":              {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, nil, 2, [2][]int32{nil, {3, 2}}},
+		"and some are busy":                 {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, []int{3, 1}, 2, [2][]int32{nil, {2, 0}}},
+		"and all are busy, and old":         {2, 1, 0, map[int32]time.Duration{0: 1, 1: 1}, nil, []int{0, 1}, 1, [2][]int32{{1, 0}, nil}},
+		"it takes no more than its share":   {4, 1, 0, map[int32]time.Duration{0: leaseFor}, []int32{1, 2, 3}, nil, 2, [2][]int32{nil, nil}},
+		"it keeps what it has, and no more": {4, 1, 1, map[int32]time.Duration{2: leaseFor, 3: leaseFor}, []int32{0, 1}, nil, 2, [2][]int32{}},
 	} {
 		var rows []pgq.CheckpointsForRow
 		for number := range int32(c.partitions) {
@@ -59,8 +61,8 @@ func TestLeasePlan(t *testing.T) {
 			rows = append(rows, row)
 		}
 		plan := postgres.PlanLeases(rows, evaluator.HoldRequest{LeaseFor: leaseFor, Busy: c.busy})
-		if got := [3][]int32{plan.Renew(), plan.Release(), plan.Take()}; fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("%s: renew, release, take %v, want %v", name, got, c.want)
+		if got := [2][]int32{plan.Renew(), plan.Release()}; fmt.Sprint(got) != fmt.Sprint(c.want) || plan.Share() != c.share || fmt.Sprint(plan.Free()) != fmt.Sprint(c.free) {
+			t.Errorf("%s: renew, release %v, want %v; a share of %d, want %d; free are %v", name, got, c.want, plan.Share(), c.share, plan.Free())
 		}
 	}
 }
@@ -226,6 +228,36 @@ func TestALockedPartitionCostsNoOther(t *testing.T) {
 	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
 }
 
+// TestALockedPartitionHidesNoOther has a transaction of somebody else that keeps one of two free checkpoints locked, the
+// one that each replica would take first. Two replicas that each have room for one take the other, and one of them gets it.
+func TestALockedPartitionHidesNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db := openAt(t, url)
+	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f.beat("a")
+	f.beat("b")
+	f.exec(`update replica set evaluated_at = now()`)
+	f.exec(`update checkpoint set owner = case when partition < 5 then 'a' else 'b' end, token = 1, lease_until = now() + interval '15 s' where partition > 1`)
+	other, err := pgtest.Conn(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 0 for update`); err != nil {
+		t.Fatal(err)
+	}
+	f.want("a takes the one that is not locked", f.hold("a"), 1, 2, 3, 4)
+	f.want("b has room for the one that is locked", f.hold("b"), 5, 6, 7)
+	holding, err := f.store.Hold(t.Context(), evaluator.HoldRequest{Replica: "b", LeaseFor: leaseFor})
+	if err != nil || fmt.Sprint(holding.Locked) != "[0]" {
+		t.Errorf("b finds %v locked, %v; want 0", holding.Locked, err)
+	}
+	if holding, err = f.store.Hold(t.Context(), evaluator.HoldRequest{Replica: "a", LeaseFor: leaseFor}); err != nil || holding.Locked != nil {
+		t.Errorf("a, which has its share, finds %v locked, %v", holding.Locked, err)
+	}
+}
+
 // silent is a source that does not answer, so that nothing is raised or sent either.
 type silent struct{ source.Source }
 
@@ -240,7 +272,7 @@ func (silent) Observe(context.Context, source.ObserveQuery) (source.Observation,
 }
 
 // TestALockedPartitionIsLogged has a transaction of somebody else that keeps a free checkpoint locked. The replica takes the
-// others, and the log names the partition: once the lock has been held for a lease, and then every five minutes.
+// others, and the log names the partition: once the lock has been seen for a lease, and then every five minutes.
 func TestALockedPartitionIsLogged(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -263,18 +295,27 @@ func TestALockedPartitionIsLogged(t *testing.T) {
 	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 7 for update`); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		after time.Duration
-		lines int
-	}{{0, 0}, {leaseFor - 1, 0}, {1, 1}, {5*time.Minute - 1, 1}, {1, 2}} {
-		now = now.Add(step.after)
+	tick := func(after time.Duration, lines int) {
+		t.Helper()
+		now = now.Add(after)
 		if _, err := e.Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(log.String(), "free partition not taken"); got != step.lines {
-			t.Fatalf("after %v: %d lines, want %d: %s", step.after, got, step.lines, log)
+		if got := strings.Count(log.String(), "free partition not taken"); got != lines {
+			t.Fatalf("at %v: %d lines, want %d: %s", now, got, lines, log)
 		}
 	}
+	tick(0, 0)
+	tick(5*time.Second, 0)
+	tick(20*time.Second, 0) // nobody looked in between: the time begins again
+	tick(5*time.Second, 0)
+	tick(5*time.Second, 0)
+	tick(5*time.Second-1, 0)
+	tick(1, 1)
+	for range 59 {
+		tick(5*time.Second, 1)
+	}
+	tick(5*time.Second, 2)
 	if line := log.String(); !strings.Contains(line, "partition=7 waited=15s") || !strings.Contains(line, "partition=7 waited=5m15s") || !strings.Contains(line, "pg_terminate_backend") {
 		t.Errorf("the log is %s", line)
 	}

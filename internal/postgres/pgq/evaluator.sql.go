@@ -343,7 +343,7 @@ with free as (
     join checkpoint c using (partition)
     where c.owner is null or c.lease_until <= now()
        or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $5::interval)
-    order by c.partition
+    order by c.partition limit $6
     for update of c skip locked
 )
 update checkpoint c
@@ -359,14 +359,15 @@ type CheckpointTakeParams struct {
 	Partitions []int32
 	Tokens     []int64
 	DeadAfter  time.Duration
+	Most       int32
 }
 
 type CheckpointTakeRow struct {
 	Checkpoint Checkpoint
 }
 
-// Takes partitions that are still free. It does not wait for a replica that takes one at the same
-// moment, nor for a commit under way.
+// Takes partitions that are still free, at most a number of them. It goes past those whose rows are
+// locked, by a replica that takes one at the same moment, or by somebody's open transaction.
 func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) ([]CheckpointTakeRow, error) {
 	rows, err := q.db.Query(ctx, checkpointTake,
 		arg.Replica,
@@ -374,6 +375,7 @@ func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) 
 		arg.Partitions,
 		arg.Tokens,
 		arg.DeadAfter,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err

@@ -34,15 +34,15 @@ where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
 order by c.partition;
 
 -- name: CheckpointTake :many
--- Takes partitions that are still free. It does not wait for a replica that takes one at the same
--- moment, nor for a commit under way.
+-- Takes partitions that are still free, at most a number of them. It goes past those whose rows are
+-- locked, by a replica that takes one at the same moment, or by somebody's open transaction.
 with free as (
     select c.partition, t.token
     from (select unnest(@partitions::integer[]) as partition, unnest(@tokens::bigint[]) as token) t
     join checkpoint c using (partition)
     where c.owner is null or c.lease_until <= now()
        or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
-    order by c.partition
+    order by c.partition limit @most
     for update of c skip locked
 )
 update checkpoint c
