@@ -53,13 +53,13 @@ type reading struct {
 	server string
 	// within bounds it; 0 leaves that to the pass.
 	within time.Duration
-	// spans are those of the rules that it is read for alone, the one that leads first. The read adapts them
-	// to what the source can answer.
+	// spans are those of the rules on whose behalf alone the page is read, the leading rule's first. page adapts
+	// them to what the source answers in time.
 	spans []*retry.Span
 }
 
 // page reads a page, and returns how far that comes: to its last exchange where it is full, else to
-// the end.
+// the end. An empty range asks nobody.
 func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at cursor.Position, matched bool, err error) {
 	if r.within > 0 {
 		bounded, cancel := context.WithTimeout(ctx, r.within)

@@ -54,7 +54,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	page, reached, matched, err := p.page(ctx, q)
 	if err != nil {
 		p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", err))
-		return p.replayStays(ctx, r, err, false)
+		return p.replayWaits(ctx, r, err)
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.
@@ -63,7 +63,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	}
 	usual, again, found, err := p.judgeAgain(r, page)
 	if err != nil {
-		return p.replayStays(ctx, r, err, true)
+		return p.replayFails(ctx, r, err)
 	}
 	if len(usual.instances) > 0 {
 		if err := p.commit(ctx, usual, p.stay()); err != nil || r.Failing {
@@ -80,13 +80,22 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	}
 	err = p.write(ctx, again, next)
 	if errors.Is(err, ErrRefused) && len(again.instances) > 0 {
-		return p.replayStays(ctx, r, err, true)
+		return p.replayFails(ctx, r, err)
 	}
 	return err
 }
 
-// replayStays notes why a replay comes no further: it is tried again, or ends where it failed because it cannot be
-// evaluated, or the database refuses its alerts.
+// replayWaits records why a replay comes no further for now. It is tried again.
+func (p *pass) replayWaits(ctx context.Context, r *ruleset.Rule, why error) error {
+	return p.replayStays(ctx, r, why, false)
+}
+
+// replayFails ends a replay, and records why.
+func (p *pass) replayFails(ctx context.Context, r *ruleset.Rule, why error) error {
+	return p.replayStays(ctx, r, why, true)
+}
+
+// replayStays records why a replay comes no further. If it failed, it ends there; otherwise it is tried again.
 func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, failed bool) error {
 	problem := ruleset.ProblemOf(why.Error())
 	if !failed && problem == r.Replay.Problem {

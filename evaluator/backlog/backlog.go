@@ -31,7 +31,8 @@
 // not move, and nothing drops out of the look-back.
 //
 // Everything in this package is pure. Instants are start times of exchanges, or watermarks of the
-// source, in nanoseconds since the Unix epoch.
+// source, in nanoseconds since the Unix epoch. The only other instant is now in [Backlog.Waits] and
+// [Backlog.ReadFailed]: it is of the process's clock.
 package backlog
 
 import (

@@ -11,7 +11,7 @@ import (
 	"tocsin/evaluator/source"
 )
 
-// A plan says what to read, and in which order. It is a pure function of the backlog. Recent
+// A plan says what to read, and in which order. It depends on the backlog alone. Recent
 // changes and new exchanges come first, in one range if they are close to each other. Everything
 // older follows in ascending order, so that processes that die one after the other still make
 // progress.
@@ -59,7 +59,8 @@ func (b *Backlog) Recent(server string, fromNS, forwardNS, watermarkNS int64) []
 	return append(plan, Stretch{Range: cursor.Range{FromNS: forwardNS, ToNS: watermarkNS}, Server: server, Forward: true})
 }
 
-// Older returns the ranges of changes before an instant, oldest first. One that could not be read is cut in two.
+// Older returns the ranges of changes before an instant, oldest first. Those that could not be read are cut in two. It
+// forgets failures of ranges that are no longer planned, so a pass calls it once.
 func (b *Backlog) Older(beforeNS int64) []Stretch {
 	var plan []Stretch
 	for _, at := range slices.Sorted(maps.Keys(b.left)) {

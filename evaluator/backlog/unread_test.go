@@ -8,7 +8,7 @@ import (
 )
 
 // TestUnreadRanges states how a range of ten seconds is read, of which the third second cannot be read: by
-// halves, until that second is alone. Only there the pauses grow.
+// halves, until that second is alone. Only there do the pauses grow.
 func TestUnreadRanges(t *testing.T) {
 	b := New(900*secondNS, hourNS, nil)
 	for _, s := range seconds(300, 310) {

@@ -18,14 +18,14 @@ const (
 	leastSpanNS, firstSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS, 32 * 24 * hourNS
 )
 
-// Backoff is when something is tried again that failed. The zero value is of something that did not.
+// Backoff says when to retry something that failed. The zero value belongs to something that has not failed.
 type Backoff struct {
 	// failures counts how often in a row.
 	failures int
 	retryAt  time.Time
 }
 
-// Failed reports whether it failed the last time.
+// Failed reports whether the last attempt failed.
 func (b *Backoff) Failed() bool { return b.failures > 0 }
 
 // Waits reports whether it is not yet time to try it again.
@@ -37,7 +37,7 @@ func (b *Backoff) Fails(now time.Time) {
 	b.failures++
 }
 
-// Pauses has it wait as after a first failure, and counts none.
+// Pauses makes it wait as long as after a first failure, without counting one.
 func (b *Backoff) Pauses(now time.Time) { b.retryAt = now.Add(firstPause) }
 
 // Succeeds forgets how often it failed.

@@ -24,7 +24,8 @@ type Health struct {
 func ProblemOf(text string) string { return rules.CleanText(text, 2000) }
 
 // Pending is what the next commit writes about rules, beside what it is made for. The zero value is nothing. A
-// process takes it over by [Set.Written] once it is written, and forgets it where the commit failed.
+// process takes it over by [Set.Written] once it is written, and forgets it if the commit failed, unless the
+// database refused it. Of its methods, only Fails changes the rule at once.
 type Pending struct {
 	// Backfills replace the rules' own progress, Health is recorded on rules.
 	Backfills map[uuid.UUID]Backfill
@@ -57,7 +58,7 @@ func (p *Pending) Settles(r *Rule, problem string) {
 	}
 }
 
-// Fails leaves a rule out, and records why.
+// Fails leaves a rule out at once, and has the next commit record why.
 func (p *Pending) Fails(r *Rule, why error, now time.Time) {
 	r.Failing = true
 	r.Again.Fails(now)
@@ -67,15 +68,15 @@ func (p *Pending) Fails(r *Rule, why error, now time.Time) {
 	}
 }
 
-// With returns it together with how far a commit takes rules that are behind: to a position, where it takes the
-// partition to its cursor. It stays as it is: a commit that is refused is followed by others.
-func (p *Pending) With(behind []*Rule, to cursor.Position, partition *cursor.Position) Pending {
+// With returns it together with how far a commit takes rules that are behind: to a position, and the
+// partition to partitionAt. It stays as it is: a commit that is refused is followed by others.
+func (p *Pending) With(behind []*Rule, to cursor.Position, partitionAt *cursor.Position) Pending {
 	x := Pending{maps.Clone(p.Backfills), maps.Clone(p.Health), p.Evaluated, p.Watched}
 	for _, r := range behind {
 		if r.Backfill.Failing && r.Failing {
 			put(&x.Health, r.ID, Health{})
 		}
-		x.Backfill(r.Backfill.Advanced(to, partition))
+		x.Backfill(r.Backfill.Advanced(to, partitionAt))
 	}
 	return x
 }

@@ -59,15 +59,15 @@ type Backfill struct {
 // Done reports whether the rule has caught up.
 func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
 
-// Advanced returns it after a commit that took the rule to a position and the partition to its cursor. The
+// Advanced returns it after a commit that took the rule to a position, and the partition to partitionAt. The
 // database accepts what it refused before, and the partition evaluates a rule that failed again.
-func (b *Backfill) Advanced(to cursor.Position, partition *cursor.Position) Backfill {
+func (b *Backfill) Advanced(to cursor.Position, partitionAt *cursor.Position) Backfill {
 	next := *b
 	if to.After(b.At) {
 		next.At = to
 	}
 	if next.Refused = nil; b.Failing {
-		next.Failing, next.Until = false, partition
+		next.Failing, next.Until = false, partitionAt
 	}
 	return next
 }
@@ -113,14 +113,14 @@ type ReplayStep struct {
 func (s *ReplayStep) Done() bool { return s.At.StartTimeNS >= s.ToNS }
 
 // NextRange returns what the rules of [Set.Behind] read next: what begins after a position and before an
-// instant, and how far they come by that. The partition is at the cursor.
-func NextRange(list []*Rule, partition cursor.Position) (after cursor.Position, beforeNS int64, end cursor.Position) {
+// instant, and how far they come by that.
+func NextRange(list []*Rule, partitionAt cursor.Position) (after cursor.Position, beforeNS int64, end cursor.Position) {
 	lead := list[0].Backfill
 	if at := lead.Refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
 		return cursor.Position{StartTimeNS: at.FromNS - 1, ExecutionID: lead.At.ExecutionID}, at.ToNS, lead.At
 	}
-	if end = partition; !list[0].Failing {
+	if end = partitionAt; !list[0].Failing {
 		end = *slices.MaxFunc(list, func(a, b *Rule) int { return a.Backfill.Until.Compare(*b.Backfill.Until) }).Backfill.Until
 	}
 	if to := list[0].Span.EndNS(lead.At); to <= end.StartTimeNS {

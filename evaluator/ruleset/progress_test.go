@@ -121,15 +121,15 @@ func TestReplayed(t *testing.T) {
 // TestAdvanced states how a commit changes a backfill: it comes further and never back, what was refused is
 // accepted, and the partition evaluates a rule that failed from its cursor on.
 func TestAdvanced(t *testing.T) {
-	until, partition := at(2*minute), at(3*minute)
+	until, partitionAt := at(2*minute), at(3*minute)
 	refused := &cursor.Range{FromNS: base, ToNS: base + 1}
 	for name, c := range map[string]struct{ before, want ruleset.Backfill }{
 		"further":         {ruleset.Backfill{At: at(0), Until: &until}, ruleset.Backfill{At: at(minute), Until: &until}},
 		"not back":        {ruleset.Backfill{At: at(hour), Until: &until}, ruleset.Backfill{At: at(hour), Until: &until}},
-		"it failed":       {ruleset.Backfill{At: at(0), Failing: true}, ruleset.Backfill{At: at(minute), Until: &partition}},
-		"it failed again": {ruleset.Backfill{At: at(0), Until: &until, Failing: true, Refused: refused}, ruleset.Backfill{At: at(minute), Until: &partition}},
+		"it failed":       {ruleset.Backfill{At: at(0), Failing: true}, ruleset.Backfill{At: at(minute), Until: &partitionAt}},
+		"it failed again": {ruleset.Backfill{At: at(0), Until: &until, Failing: true, Refused: refused}, ruleset.Backfill{At: at(minute), Until: &partitionAt}},
 	} {
-		if got := c.before.Advanced(at(minute), &partition); got != c.want {
+		if got := c.before.Advanced(at(minute), &partitionAt); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestAdvanced(t *testing.T) {
 
 // TestNextRange states what rules that are behind read next, and how far they come by it.
 func TestNextRange(t *testing.T) {
-	partition := at(10 * day)
+	partitionAt := at(10 * day)
 	behind := func(fromNS, untilNS int64) *ruleset.Rule {
 		until := at(untilNS)
 		return &ruleset.Rule{Backfill: &ruleset.Backfill{At: at(fromNS), Until: &until}}
@@ -159,7 +159,7 @@ func TestNextRange(t *testing.T) {
 		{"one that fails reads up to the cursor of the partition", []*ruleset.Rule{failing}, 9*day + hour, 10*day + 1, 10 * day},
 		{"what was refused, without coming further", []*ruleset.Rule{refused}, minute - 1, hour, 9 * day},
 	} {
-		after, beforeNS, end := ruleset.NextRange(c.list, partition)
+		after, beforeNS, end := ruleset.NextRange(c.list, partitionAt)
 		if after != at(c.after) || beforeNS-base != c.before || end != at(c.end) {
 			t.Errorf("%s: after %v, before %v, to %v", c.name, time.Duration(after.StartTimeNS-base), time.Duration(beforeNS-base), time.Duration(end.StartTimeNS-base))
 		}

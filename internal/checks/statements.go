@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The statements that sqlc compiles, and from how many lines on one of them is too long to be read at once.
+// The statements that sqlc compiles, and the number of lines from which a statement is too long to take in at once.
 const (
 	statementsGlob   = "internal/postgres/query/*.sql"
 	statementTooLong = 40
