@@ -85,24 +85,23 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	return err
 }
 
-// replayWaits records why a replay comes no further for now. It is tried again.
+// replayWaits records, once, why a replay comes no further for now. It is tried again.
 func (p *pass) replayWaits(ctx context.Context, r *ruleset.Rule, why error) error {
+	if ruleset.ProblemOf(why.Error()) == r.Replay.Problem {
+		return nil
+	}
 	return p.replayStays(ctx, r, why, false)
 }
 
-// replayFails ends a replay, and records why.
+// replayFails ends a replay where it failed, and records why.
 func (p *pass) replayFails(ctx context.Context, r *ruleset.Rule, why error) error {
 	return p.replayStays(ctx, r, why, true)
 }
 
 // replayStays records why a replay comes no further. If it failed, it ends there; otherwise it is tried again.
 func (p *pass) replayStays(ctx context.Context, r *ruleset.Rule, why error, failed bool) error {
-	problem := ruleset.ProblemOf(why.Error())
-	if !failed && problem == r.Replay.Problem {
-		return nil
-	}
 	next := p.stay()
-	next.replay = &ruleset.ReplayStep{Replay: r.Replay.Replay, Problem: problem, Failed: failed}
+	next.replay = &ruleset.ReplayStep{Replay: r.Replay.Replay, Problem: ruleset.ProblemOf(why.Error()), Failed: failed}
 	return p.write(ctx, findings{}, next)
 }
 
