@@ -213,14 +213,15 @@ func (p *pass) readOlder(ctx context.Context) error {
 			continue
 		}
 		tried = true
-		err := p.read(ctx, s)
-		if errors.As(err, new(sourceError)) {
+		conclusive, err := p.read(ctx, s)
+		switch {
+		case errors.As(err, new(sourceError)):
 			p.backlog.ReadFailed(s, p.Clock())
 			p.putOff(ctx, "evaluate changed ranges again", err)
-			continue
-		}
-		if p.backlog.ReadSucceeded(s); err != nil {
+		case err != nil:
 			return err
+		case conclusive:
+			p.backlog.ReadSucceeded(s)
 		}
 	}
 	return nil

@@ -155,7 +155,7 @@ func (p *pass) run(ctx context.Context) error {
 		}
 	}
 	for _, s := range recent {
-		if err := p.read(ctx, s); err != nil {
+		if _, err := p.read(ctx, s); err != nil {
 			return err
 		}
 	}

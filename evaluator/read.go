@@ -95,8 +95,9 @@ func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at c
 const bulk = 10
 
 // read evaluates a stretch page by page. What it raises and how far it has come is one
-// commit for each page that raises anything, and one at the end.
-func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
+// commit for each page that raises anything, and one at the end. It is conclusive if the server that
+// showed the range answered every scan.
+func (p *pass) read(ctx context.Context, s backlog.Stretch) (conclusive bool, err error) {
 	q := reading{Scan: p.rules.Extent.Scan(p.at.Index, p.at.Of), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}
 	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
 	if s.FromNS < p.recentFromNS {
@@ -107,7 +108,8 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	if at := p.at.Cursor; s.Forward && s.FromNS == at.StartTimeNS+1 && at.ExecutionID != "" {
 		q.After = *at // others of its instant follow
 	}
-	read, conclusive, committed := map[string]int{}, true, false
+	read, committed := map[string]int{}, false
+	conclusive = true
 	// Of what lies after the cursor the observation may have shown that there is nothing.
 	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAfter()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
@@ -116,7 +118,7 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 		}
 		page, end, matched, err := p.page(ctx, q)
 		if err != nil {
-			return err
+			return false, err
 		}
 		conclusive = conclusive && matched
 		found, judged := p.judge(page)
@@ -131,12 +133,12 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 		ending := !last && p.ending() && p.backlog.Bucket(end.StartTimeNS) > s.FromNS
 		if len(found.instances) > 0 || last || ending {
 			if err := p.commit(ctx, found, p.stepTo(s, end, conclusive)); err != nil {
-				return err
+				return false, err
 			}
 			committed = last
 		}
 		if ending {
-			return nil
+			return conclusive, nil
 		}
 		q.After = end
 		if name := p.greedy(read, q.Tenants); s.FromNS >= p.recentFromNS && !last && name != "" {
@@ -152,9 +154,9 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	}
 	if s.Forward && !committed {
 		// Nothing is new: the commit keeps the lease, and moves the cursor of window rules.
-		return p.commit(ctx, findings{}, p.stepTo(s, cursor.Position{StartTimeNS: s.ToNS}, true))
+		return conclusive, p.commit(ctx, findings{}, p.stepTo(s, cursor.Position{StartTimeNS: s.ToNS}, true))
 	}
-	return nil
+	return conclusive, nil
 }
 
 // stepTo returns how far a stretch has come when it is read up to a position.

@@ -57,5 +57,6 @@ func (b *Backlog) ReadFailed(s Stretch, now time.Time) {
 	failed.Fails(now)
 }
 
-// ReadSucceeded notes that the source answered about a range of [Backlog.Older].
+// ReadSucceeded notes that the server that showed a range of [Backlog.Older] answered every scan of it. Where
+// another one did, the range stays in the backlog, and its server may still be unable to read it.
 func (b *Backlog) ReadSucceeded(s Stretch) { delete(b.unread, s.FromNS) }
