@@ -1,11 +1,116 @@
 package evaluator_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
 	"tocsin/evaluator/source"
 )
+
+// own reports whether a scan is on behalf of rules that are behind.
+func own(q *source.Scan) bool { return q != nil && q.EndedSinceNS > 0 }
+
+// TestSpansWiden states when a rule that is behind reads more at once: if little was found in a short time, by the
+// server that the pass has observed.
+func TestSpansWiden(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		name string
+		// each is how many exchanges are in each day, of which a page takes ten.
+		each   int
+		took   time.Duration
+		server int
+		most   time.Duration
+	}{
+		{"less than half a page is found", 4, 0, 0, 2 * day},
+		{"half a page is found", 5, 0, 0, day},
+		{"it takes less than a quarter of the interval", 4, time.Second/4 - 1, 0, 2 * day},
+		{"it takes a quarter of the interval", 4, time.Second / 4, 0, day},
+		{"another server answers", 4, 0, 1, day},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &scene{model: newModel(), t: t}
+			s.rule(theRule(), "tenant-0", time.Minute)
+			s.e = s.start("a", evaluator.Options{PageSize: 1})
+			s.tick()
+			s.deaf = true // what is late the rule finds, not the partition
+			s.rule(uuid.UUID{15: 2}, "tenant-0", 6*day)
+			for i := range 6 * c.each {
+				s.fail("tenant-0", fmt.Sprint(i), time.Duration(i+1)*day/time.Duration(c.each)-time.Hour)
+			}
+			most := time.Duration(0)
+			s.scans = func(q source.Scan) error {
+				if own(&q) {
+					s.now += c.took.Nanoseconds()
+					most = max(most, time.Duration(q.BeforeNS-q.After.StartTimeNS))
+				}
+				return nil
+			}
+			s.pick = func() int {
+				if own(s.scanning) {
+					return c.server
+				}
+				return 0
+			}
+			for range 12 {
+				s.tick()
+			}
+			if most != c.most {
+				t.Errorf("%v is read at once, want %v", most, c.most)
+			}
+		})
+	}
+}
+
+// Two rules read together what the source cannot read. Both wait, and nobody asks for one of them again at once.
+func TestRulesThatReadTogetherWaitTogether(t *testing.T) {
+	s := newScene(t, time.Minute)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", 3*time.Hour)
+	s.rule(uuid.UUID{15: 3}, "tenant-0", 3*time.Hour)
+	asked := 0
+	s.scans = func(q source.Scan) error {
+		if !own(&q) {
+			return nil
+		}
+		asked++
+		return errBroken
+	}
+	for range 5 {
+		s.tick()
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times within the first pause", asked)
+	}
+}
+
+// The database refuses the alerts of a tenant that takes more than its share. Nothing of it is deferred: its only
+// rule is left out.
+func TestTenantWithoutRulesIsNotDeferred(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
+	s.e = s.start("a", evaluator.Options{PageSize: 10})
+	s.tick()
+	s.refused = theRule()
+	s.scans = func(q source.Scan) error {
+		if slices.Contains(q.Tenants.Names, "tenant-0") {
+			s.now += second / 5
+		}
+		return nil
+	}
+	for i := range 200 {
+		s.fail("tenant-0", fmt.Sprint(i), time.Duration(200-i)*time.Millisecond)
+	}
+	s.fail("tenant-2", "other", 0)
+	if result := s.tick(); result.Deferred != 0 || result.Failed != 1 || !s.has(uuid.UUID{15: 2}, "other") {
+		t.Errorf("%+v", result)
+	}
+}
 
 // The server that showed a change in an older second cannot read it, and another one, which lags, answers in between.
 // That changes nothing about the pauses: they grow until the server itself has answered.
