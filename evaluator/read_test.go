@@ -161,4 +161,3 @@ func TestAnswerOfAnotherServerEndsNoPause(t *testing.T) {
 	}
 	s.wants(1)
 }
-

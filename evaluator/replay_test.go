@@ -11,6 +11,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/ruleset"
+	"tocsin/evaluator/source"
 )
 
 // past shows failures of tenant-0 that ended long before any rule was armed, one a minute,
@@ -199,10 +200,20 @@ func TestReplayWaitsForTheSource(t *testing.T) {
 	s.tick()
 	s.mute = true
 	id := s.again(theRule(), from, to, ruleset.ReplayEach)
+	written := 0
+	s.committing = func(b evaluator.Batch) error {
+		if b.Replay != nil {
+			written++
+		}
+		return nil
+	}
 	for range 60 {
 		if result := s.tick(); !result.Observed {
 			t.Fatal("the pass did not observe")
 		}
+	}
+	if written != 1 {
+		t.Errorf("it was written %d times why the replay waits", written)
 	}
 	if p := s.state.replays[id]; p.Problem == "" || p.Failed || p.At.StartTimeNS != from {
 		t.Errorf("the replay is %+v", p)
@@ -214,6 +225,40 @@ func TestReplayWaitsForTheSource(t *testing.T) {
 	if p := s.replayed(id); p.Problem != "" {
 		t.Errorf("the replay still says %q", p.Problem)
 	}
+	s.wants(25)
+}
+
+// Another server answers than the one that the pass has observed. The replay waits, rather than to ask all the time.
+func TestReplayWaitsForTheServer(t *testing.T) {
+	s := newScene(t, time.Hour)
+	from, to := s.past(25)
+	asked := 0
+	s.scans = func(q source.Scan) error {
+		if q.Narrow != nil {
+			s.now += second / 100
+			asked++
+		}
+		return nil
+	}
+	server := 1
+	s.pick = func() int {
+		if s.scanning != nil && s.scanning.Narrow != nil {
+			return server
+		}
+		return 0
+	}
+	id := s.again(theRule(), from, to, ruleset.ReplayEach)
+	for range 9 {
+		s.tick()
+	}
+	if asked != 8 { // four times, and again after five seconds
+		t.Errorf("asked %d times in nine seconds", asked)
+	}
+	if p := s.state.replays[id]; p.Problem != "" || p.At.StartTimeNS != from {
+		t.Errorf("the replay is %+v", p)
+	}
+	server = 0
+	s.replayed(id)
 	s.wants(25)
 }
 

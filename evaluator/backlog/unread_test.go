@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tocsin/cursor"
 )
 
 // TestUnreadRanges states how a range of ten seconds is read, of which the third second cannot be read: by
@@ -56,6 +58,38 @@ func TestUnreadRanges(t *testing.T) {
 		read, failed := pass()
 		if !slices.Equal(read, c.read) || !slices.Equal(failed, c.failed) {
 			t.Errorf("step %d: read %v, failed %v; want %v, %v", i+1, read, failed, c.read, c.failed)
+		}
+	}
+}
+
+// TestUnreadRangeIsForgotten states what ends the pause of a range that could not be read, and has it read as a
+// whole again.
+func TestUnreadRangeIsForgotten(t *testing.T) {
+	whole := Stretch{Range: cursor.Range{FromNS: 300 * secondNS, ToNS: 310 * secondNS}, Server: "a"}
+	for _, c := range []struct {
+		name string
+		step func(*Backlog)
+		want bool
+	}{
+		{"nothing", func(*Backlog) {}, false},
+		{"it was read, and changed again", func(b *Backlog) { b.ReadSucceeded(whole) }, true},
+		{"it is not planned", func(b *Backlog) {
+			left := b.left
+			b.left = map[int64]bucket{}
+			b.Older(800 * secondNS)
+			b.left = left
+		}, true},
+		{"another range was read", func(b *Backlog) { b.ReadSucceeded(Stretch{Range: cursor.Range{FromNS: 305 * secondNS, ToNS: 310 * secondNS}}) }, false},
+	} {
+		b, now := New(900*secondNS, hourNS, nil), time.Unix(1000, 0)
+		for _, s := range seconds(300, 310) {
+			b.left[s*secondNS] = bucket{server: "a"}
+		}
+		b.ReadFailed(whole, now)
+		c.step(b)
+		plan := b.Older(800 * secondNS)
+		if got := plan[0] == whole && !b.Waits(plan[0], now); got != c.want || len(b.unread) > 1 {
+			t.Errorf("%s: %v is read first, waits %v", c.name, plan[0].Range, b.Waits(plan[0], now))
 		}
 	}
 }
