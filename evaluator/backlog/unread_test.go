@@ -79,7 +79,9 @@ func TestUnreadRangeIsForgotten(t *testing.T) {
 			b.Older(800 * secondNS)
 			b.left = left
 		}, true},
-		{"another range was read", func(b *Backlog) { b.ReadSucceeded(Stretch{Range: cursor.Range{FromNS: 305 * secondNS, ToNS: 310 * secondNS}}) }, false},
+		{"another range was read", func(b *Backlog) {
+			b.ReadSucceeded(Stretch{Range: cursor.Range{FromNS: 305 * secondNS, ToNS: 310 * secondNS}})
+		}, false},
 	} {
 		b, now := New(900*secondNS, hourNS, nil), time.Unix(1000, 0)
 		for _, s := range seconds(300, 310) {
