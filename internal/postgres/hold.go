@@ -19,7 +19,7 @@ import (
 // Hold renews leases, releases partitions above the fair share of the replica, and takes free ones
 // below it. If there is nothing to release or take, it is one statement.
 func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
-	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, LeaseFor: request.LeaseFor, NoteAfter: request.LeaseFor / 3, DeadAfter: s.deadAfter})
+	rows, err := s.db.leaseQueries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, LeaseFor: request.LeaseFor, NoteAfter: request.LeaseFor / 3, DeadAfter: s.deadAfter})
 	if err != nil {
 		return evaluator.Holding{}, fmt.Errorf("read checkpoints: %w", err)
 	}
@@ -101,7 +101,7 @@ func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) lea
 // lease carries out a plan and updates held.
 func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, plan leasePlan, held map[int32]pgq.Checkpoint) error {
 	if len(plan.release) > 0 {
-		if err := s.db.queries.CheckpointRelease(ctx, pgq.CheckpointReleaseParams{Partitions: plan.release, Replica: request.Replica}); err != nil {
+		if err := s.db.leaseQueries.CheckpointRelease(ctx, pgq.CheckpointReleaseParams{Partitions: plan.release, Replica: request.Replica}); err != nil {
 			return fmt.Errorf("release partitions: %w", err)
 		}
 		for _, number := range plan.release {
@@ -109,7 +109,7 @@ func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, p
 		}
 	}
 	if len(plan.renew) > 0 {
-		kept, err := s.db.queries.CheckpointRenew(ctx, pgq.CheckpointRenewParams{
+		kept, err := s.db.leaseQueries.CheckpointRenew(ctx, pgq.CheckpointRenewParams{
 			LeaseFor: request.LeaseFor, Partitions: plan.renew, Replica: request.Replica,
 		})
 		if err != nil {
@@ -126,7 +126,7 @@ func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, p
 		for range plan.free {
 			p.Tokens = append(p.Tokens, newToken())
 		}
-		taken, err := s.db.queries.CheckpointTake(ctx, p)
+		taken, err := s.db.leaseQueries.CheckpointTake(ctx, p)
 		if err != nil {
 			return fmt.Errorf("take partitions: %w", err)
 		}
@@ -151,7 +151,7 @@ func (s *Evaluation) Release(ctx context.Context, replica string, partitions []i
 	for _, number := range partitions {
 		p.Partitions = append(p.Partitions, int32(number))
 	}
-	if err := s.db.queries.CheckpointRelease(ctx, p); err != nil {
+	if err := s.db.leaseQueries.CheckpointRelease(ctx, p); err != nil {
 		return fmt.Errorf("release partitions: %w", err)
 	}
 	return nil

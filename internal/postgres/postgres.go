@@ -31,7 +31,12 @@ import (
 type DB struct {
 	pool    *pgxpool.Pool
 	queries *pgq.Queries
-	box     *seal.Box
+	// leases are connections for the renewal of leases and for heartbeats alone. Statements that wait for locks can occupy
+	// all connections of pool. Without others, the claims of all calls under way would expire meanwhile, and other replicas
+	// would send their messages again.
+	leases       *pgxpool.Pool
+	leaseQueries *pgq.Queries
+	box          *seal.Box
 	// webhooks caches the webhooks of recent messages.
 	webhooks *webhookCache
 	// bounds keeps where looks at the queue begin.
@@ -58,12 +63,19 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
+	config = config.Copy()
+	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, leaseConnections
+	leases, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	db := &DB{pool: pool, queries: pgq.New(pool), leases: leases, leaseQueries: pgq.New(leases), box: box}
 	db.webhooks = &webhookCache{db: db}
 	// A new connection proves that Postgres answers.
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		pool.Close()
+		db.Close()
 		return nil, fmt.Errorf("postgres: %w", Explained(err))
 	}
 	conn.Release()
@@ -81,13 +93,20 @@ func (db *DB) Ping(ctx context.Context) error {
 	}
 	if readOnly {
 		db.pool.Reset()
+		db.leases.Reset()
 		return fault.New(fault.Conflict, "Accepts no writes: it is a standby, or read-only; name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write")
 	}
 	return nil
 }
 
 // Close waits until the connections in use are released, and closes all connections.
-func (db *DB) Close() { db.pool.Close() }
+func (db *DB) Close() {
+	db.leases.Close()
+	db.pool.Close()
+}
+
+// leaseConnections is one for the partitions and heartbeats, and one for the claims on messages.
+const leaseConnections = 2
 
 // begin opens a transaction that Postgres ends after it was idle for 5 s. Inside a transaction the
 // process waits only for Postgres, so it is idle only if the process is paused or its machine is

@@ -19,7 +19,7 @@ func (db *DB) Replicas() *Replicas { return &Replicas{db} }
 
 // Beat writes a heartbeat.
 func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
-	return s.db.queries.ReplicaBeat(ctx, pgq.ReplicaBeatParams{
+	return s.db.leaseQueries.ReplicaBeat(ctx, pgq.ReplicaBeatParams{
 		ReplicaID: replica.ID, Host: replica.Host, Pid: int32(replica.PID), Version: replica.Version, Roles: replica.Roles,
 	})
 }
