@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -234,76 +232,6 @@ func TestCheckSaysThatTerminalLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestDelayFromTheInsertTime(t *testing.T) {
-	db := chtest.New(t)
-	if err := db.Conn.Exec(t.Context(), "ALTER TABLE exchanges ADD COLUMN inserted DateTime64(6, 'UTC')"); err != nil {
-		t.Fatal(err)
-	}
-	now := db.Now(t)
-	// A hundred exchanges of one second each, visible 0 to 99 s after their end.
-	err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
-		INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, inserted)
-		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d), 'UTC') - INTERVAL 200 SECOND AS s, toString(number), s + INTERVAL 1 SECOND, 'FAILED',
-			s + INTERVAL 1 SECOND + toIntervalSecond(number) FROM numbers(100)`, now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := clickhouse.Exchanges()
-	m.InsertedAt = "inserted"
-	report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{Settle: 10 * time.Second, Watch: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := report.Delay
-	if d == nil || d.Method != "inserted_at" || d.Rows != 100 {
-		t.Fatalf("%+v", d)
-	}
-	near := func(got, want float64) bool { return got > want-0.01 && got < want+0.01 }
-	if !near(d.FromStart.P50, 50) || !near(d.FromStart.P99, 99) || !near(d.FromStart.Max, 100) || !near(d.FromEnd.P50, 49) || !near(d.FromEnd.Max, 99) {
-		t.Errorf("from start %+v, from end %+v", d.FromStart, d.FromEnd)
-	}
-	// Visible later than 10 s after the start are those of number 10 and more.
-	if !near(d.BehindCursor, 0.9) || !near(d.NeededSeconds, 100) || d.AdvisedLookBackSeconds != 300 {
-		t.Errorf("%+v", d)
-	}
-}
-
-// TestDelayByWatching inserts rows during the watch, at its first progress report.
-func TestDelayByWatching(t *testing.T) {
-	db := chtest.New(t)
-	db.Insert(t, failed(db.Now(t)-30e9, "before"))
-	var once sync.Once
-	var seen []int
-	report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{
-		Watch: 500 * time.Millisecond, Every: 20 * time.Millisecond, Settle: time.Second,
-		Progress: func(_ time.Duration, rows int) {
-			seen = append(seen, rows)
-			once.Do(func() {
-				now := db.Now(t)
-				quick, slow := failed(now-2e9, "quick"), failed(now-1900e9, "slow")
-				for _, e := range []*rules.Exchange{&quick, &slow} {
-					end := now - 1e9
-					e.EndTimeNS = &end
-				}
-				db.Insert(t, quick, slow)
-			})
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := report.Delay
-	if d == nil || d.Method != "watch" || d.Rows != 2 || !slices.IsSorted(seen) || len(seen) < 3 {
-		t.Fatalf("%+v, progress %v", d, seen)
-	}
-	if d.FromStart.P50 < 2 || d.FromStart.P50 > 12 || d.FromStart.Max < 1900 || d.FromEnd.Max < 1 || d.FromEnd.Max > 11 || d.BehindCursor != 1 {
-		t.Errorf("%+v, from end %+v", d, d.FromEnd)
-	}
-	if f := finding(&report, "look-back", clickhouse.Warn); f == nil || f.Remedy != "set lookBackSeconds to 7200" {
-		t.Errorf("look-back: %+v", report.Findings)
-	}
-}
-
 // TestCheckDistinguishesTimeZonesFromSilence watches a table whose times are behind or ahead of the
 // clock, with and without exchanges arriving.
 func TestCheckDistinguishesTimeZonesFromSilence(t *testing.T) {
@@ -332,26 +260,34 @@ func TestCheckDistinguishesTimeZonesFromSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := chtest.New(t)
-			insert := func(kind string, offsets []int64) {
-				now := db.Now(t)
-				var list []rules.Exchange
-				for i, offset := range offsets {
-					list = append(list, failed(now+offset, fmt.Sprint(kind, i)))
+			var report clickhouse.Report
+			longEnough(t, 2, func(lasts time.Duration) (read int) {
+				db := chtest.New(t)
+				insert := func(kind string, offsets []int64) {
+					now := db.Now(t)
+					var list []rules.Exchange
+					for i, offset := range offsets {
+						list = append(list, failed(now+offset, fmt.Sprint(kind, i)))
+					}
+					if len(list) > 0 {
+						db.Insert(t, list...)
+					}
 				}
-				if len(list) > 0 {
-					db.Insert(t, list...)
+				insert("earlier", c.earlier)
+				var err error
+				report, err = open(t, db).Check(t.Context(), clickhouse.CheckOptions{
+					Window: c.window, Watch: lasts, Every: 20 * time.Millisecond, Settle: time.Second,
+					Progress: func(time.Duration, int) {
+						if read++; read == 1 {
+							insert("arriving", c.arriving)
+						}
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			insert("earlier", c.earlier)
-			var once sync.Once
-			report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{
-				Window: c.window, Watch: 300 * time.Millisecond, Every: 20 * time.Millisecond, Settle: time.Second,
-				Progress: func(time.Duration, int) { once.Do(func() { insert("arriving", c.arriving) }) },
+				return read
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			verdict := clickhouse.Warn
 			if c.broken {
 				verdict = clickhouse.Broken
