@@ -5,7 +5,6 @@ package torture
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,17 +66,6 @@ const aSuppression = "SUPPRESSED"
 // aDigest is the reason of a notification that tells others and has no alert.
 const aDigest = "DIGEST"
 
-// attempt is a row of what was tried. StoredAt is when its outcome was committed; it has a meaning when Verdict is set.
-type attempt struct {
-	NotificationID string
-	Number         int
-	Replica        string
-	StartedAt      time.Time
-	Verdict        string
-	Answered       bool
-	StoredAt       time.Time
-}
-
 // tables is what the product left behind.
 type tables struct {
 	alerts        []alert
@@ -120,17 +108,7 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		LEFT JOIN outbox o ON o.notification_id = coalesce(m.digest_id, n.notification_id)`); err != nil {
 		return nil, fmt.Errorf("read notifications: %w", err)
 	}
-	attempts, err := read[attempt](ctx, db, `
-		SELECT notification_id::text, attempt, replica, started_at, coalesce(verdict, ''), status_code IS NOT NULL,
-		       coalesce(pg_xact_commit_timestamp(xmin), finished_at, started_at)
-		FROM attempt a
-		WHERE NOT EXISTS (SELECT FROM settlement s WHERE s.notification_id = a.notification_id AND s.attempt = a.attempt)
-		UNION ALL
-		SELECT notification_id::text, attempt, replica, started_at, coalesce(verdict, ''), status_code IS NOT NULL,
-		       coalesce(pg_xact_commit_timestamp(xmin), settled_at)
-		FROM settlement WHERE attempt IS NOT NULL
-		ORDER BY 1, 2`)
-	if err != nil {
+	if t.attempts, err = readAttempts(ctx, db); err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)
 	}
 	if t.silenceDigests, err = read[silenceDigest](ctx, db, `SELECT d.notification_id::text, w.name, d.size
@@ -139,10 +117,6 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 	}
 	if t.listings, err = read[listing](ctx, db, `SELECT notification_id::text, digest_id::text FROM digest_listing`); err != nil {
 		return nil, fmt.Errorf("read what digests list: %w", err)
-	}
-	t.attempts = map[string][]attempt{}
-	for _, a := range attempts {
-		t.attempts[a.NotificationID] = append(t.attempts[a.NotificationID], a)
 	}
 	return &t, nil
 }
@@ -375,54 +349,4 @@ func (w *world) checkMessages(report *Report, t *tables) {
 		}
 		report.find(wrongMessage, "%d requests of a notification %q that does not exist", len(requests), id)
 	}
-}
-
-// checkRepeats decides of a notification's repeats which are explained.
-func (w *world) checkRepeats(report *Report, n notification, attempts []attempt, requests []request, accepted int) {
-	forgotten, forgottenAccepted := w.forgotten(requests)
-	if len(requests) > len(attempts)+forgotten {
-		report.find(repeatedOutside, "notification %s: %d requests of %d attempts", n.ID, len(requests), len(attempts))
-	}
-	// Attempts whose message may have been accepted without the sender's knowledge when the next one began.
-	unknown := 0
-	for i := range len(attempts) - 1 {
-		this, next := &attempts[i], &attempts[i+1]
-		stored := this.Verdict != "" && this.StoredAt.Before(next.StartedAt)
-		switch {
-		case stored && this.Verdict == "DELIVERED":
-			report.find(repeatedOutside, "notification %s: attempt %d began at %v, after attempt %d was stored as delivered at %v",
-				n.ID, next.Number, next.StartedAt, this.Number, this.StoredAt)
-		case stored:
-			if !this.Answered {
-				unknown++
-			}
-		case w.disturbed.during(w.replicaOf(this.Replica), this.StartedAt, next.StartedAt):
-			unknown++
-		default:
-			report.find(repeatedOutside, "notification %s: attempt %d of %s began at %v beside attempt %d of the undisturbed %s, begun at %v",
-				n.ID, next.Number, next.Replica, next.StartedAt, this.Number, this.Replica, this.StartedAt)
-		}
-	}
-	read := 0
-	for _, r := range requests {
-		if r.read {
-			read++
-		}
-	}
-	again := max(accepted-1, 0)
-	report.RepeatedInWindow += min(again, unknown)
-	report.RepeatedByFailover += min(max(again-unknown, 0), forgottenAccepted)
-	report.RepeatedOnRequest += max(read-1, 0) - again
-	if again > unknown+forgottenAccepted {
-		report.find(repeatedOutside, "notification %s: accepted %d times, and %d attempts did not learn of it", n.ID, accepted, unknown)
-	}
-}
-
-// replicaOf returns the number of the replica that calls itself so: host, process id and a random part.
-func (w *world) replicaOf(name string) int {
-	at := slices.IndexFunc(w.replicas, func(r *replica) bool { return r.ran(pidOf(name)) })
-	if at < 0 {
-		return everyone
-	}
-	return at
 }

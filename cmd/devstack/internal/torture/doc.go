@@ -57,6 +57,7 @@
 //
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
-// outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica
-// that nobody disturbed.
+// outside is a violation: one claimed after an earlier attempt was stored as delivered, or while the outcome of an attempt
+// was not stored whose replica nobody disturbed. A trigger records with each claim whether that outcome was stored: the
+// instants of attempts do not tell on a busy machine, where a claim may begin before the outcome is committed that it reads.
 package torture

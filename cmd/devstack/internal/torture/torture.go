@@ -178,6 +178,9 @@ func (w *world) migrate(ctx context.Context) error {
 	if said, err := migrate.CombinedOutput(); err != nil {
 		return fmt.Errorf("tocsin migrate: %w: %s", err, said)
 	}
+	if err := w.postgres.query(ctx, func(conn *pgx.Conn) error { return recordClaims(ctx, conn) }); err != nil {
+		return fmt.Errorf("record claims: %w", err)
+	}
 	ddl, err := exec.CommandContext(ctx, w.options.Programs.Tocsin, "source", "ddl").Output()
 	if err != nil {
 		return fmt.Errorf("tocsin source ddl: %w", err)
