@@ -14,7 +14,8 @@ import (
 )
 
 // TestRepeatsAreJudgedByTheirClaims lets a claim begin before the outcome of the attempt before is committed, and read
-// after it: by its instants, the new attempt began beside the other one. What the claim found decides, not the instants.
+// after it. It also lets a sender store an outcome again that it does not know to be stored. By the instants, the new attempt
+// began beside the other one. What the claim found decides, not the instants.
 func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 	t.Parallel()
 	w, one, two := onPostgres(t)
@@ -35,14 +36,19 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 	do(one, "SET session_replication_role = replica") // the messages are about nothing
 	for name, test := range map[string]struct {
 		id, verdict string
-		repeats     int
+		// late says that the first sender stores the outcome, perhaps once more, after the claim.
+		late    bool
+		repeats int
 	}{
-		"stored as failed":    {"00000000-0000-0000-0000-000000000001", "RETRY", 0},
-		"stored as delivered": {"00000000-0000-0000-0000-000000000002", "DELIVERED", 1},
-		"not stored":          {"00000000-0000-0000-0000-000000000003", "", 1},
+		"stored as failed":       {"00000000-0000-0000-0000-000000000001", "RETRY", false, 0},
+		"stored as failed twice": {"00000000-0000-0000-0000-000000000002", "RETRY", true, 0},
+		"stored as delivered":    {"00000000-0000-0000-0000-000000000003", "DELIVERED", false, 1},
+		"not stored":             {"00000000-0000-0000-0000-000000000004", "", true, 1},
 	} {
 		do(one, waits, test.id)
-		do(two, "BEGIN")
+		if !test.late {
+			do(two, "BEGIN")
+		}
 		if test.verdict != "" {
 			do(one, outcome, test.id, test.verdict)
 			do(one, frees, test.id)
@@ -50,9 +56,10 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 			do(one, unknown, test.id)
 		}
 		do(two, claims, test.id)
-		do(two, "COMMIT")
-		if test.verdict == "" { // the first sender stores it late
+		if test.late {
 			do(one, "UPDATE attempt SET verdict = 'RETRY', finished_at = now() WHERE notification_id = $1", test.id)
+		} else {
+			do(two, "COMMIT")
 		}
 		do(one, outcome, test.id, "DELIVERED")
 		attempts, err := readAttempts(ctx, one)
