@@ -54,7 +54,7 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/storetest", "internal/simulate/model"},
-			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
+			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/windowtest", "internal/simulate/model"),
 		},
 		{
 			packages: []string{"internal/simulate"},
@@ -62,7 +62,7 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
-			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest"),
+			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest", "internal/windowtest"),
 		},
 		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator", "evaluator/source", "evaluator/window")},
 		{
@@ -121,7 +121,7 @@ func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
 		module + "/internal/apitest", module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/mailtest", module + "/internal/natstest",
-		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", module + "/notify/preset/presettest",
+		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", module + "/internal/windowtest", module + "/notify/preset/presettest",
 		"github.com/nats-io/nats-server",
 	}
 }

@@ -38,10 +38,15 @@ func result[T any](out *T, f func() (T, error)) func() error {
 	}
 }
 
-// ask makes a query. The key distinguishes concurrent queries of one kind.
-func (s *clickhouse) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
+// ask makes a query.
+func (s *clickhouse) ask(ctx context.Context, kind string, question func(pick func() int) error) error {
+	return s.askFor(ctx, 0, kind, "", question)
+}
+
+// askFor makes a query that takes a while. The key distinguishes concurrent queries of one kind.
+func (s *clickhouse) askFor(ctx context.Context, takes time.Duration, kind, key string, question func(pick func() int) error) error {
 	p := (*process)(s)
-	return p.w.do(ctx, p, kind, key, 0, func() error {
+	return p.w.do(ctx, p, kind, key, takes, func() error {
 		if p.w.sourceFails {
 			return errUnreadable
 		}
@@ -50,7 +55,7 @@ func (s *clickhouse) ask(ctx context.Context, kind, key string, question func(pi
 }
 
 func (s *clickhouse) Observe(ctx context.Context, q source.ObserveQuery) (out source.Observation, err error) {
-	err = s.ask(ctx, "observe", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "observe", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Observe(ctx, q)
 		return err
 	})
@@ -62,7 +67,7 @@ func (s *clickhouse) Observe(ctx context.Context, q source.ObserveQuery) (out so
 }
 
 func (s *clickhouse) RowCounts(ctx context.Context, q source.RowCountQuery) (out source.RowCounts, err error) {
-	err = s.ask(ctx, "row counts", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "row counts", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).RowCounts(ctx, q)
 		return err
 	})
@@ -70,7 +75,7 @@ func (s *clickhouse) RowCounts(ctx context.Context, q source.RowCountQuery) (out
 }
 
 func (s *clickhouse) Scan(ctx context.Context, q source.Scan) (out source.Page, err error) {
-	err = s.ask(ctx, "scan", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "scan", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Scan(ctx, q)
 		return err
 	})
@@ -79,7 +84,11 @@ func (s *clickhouse) Scan(ctx context.Context, q source.Scan) (out source.Page, 
 
 // CountWindows notes what was asked, by which the checker evaluates the steps that follow.
 func (s *clickhouse) CountWindows(ctx context.Context, list []counting.Query) (out counting.Counted, err error) {
-	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
+	takes, fails := s.w.countTakes(list)
+	err = s.askFor(ctx, takes, "count", "", func(pick func() int) (err error) {
+		if fails != nil {
+			return fails
+		}
 		for _, q := range list {
 			s.asksAbout(q.ToNS, q.Mode == rules.AbsentInWindow)
 		}
@@ -97,7 +106,7 @@ func (s *clickhouse) asksAbout(toNS int64, absent bool) {
 }
 
 func (s *clickhouse) Newest(ctx context.Context, list []counting.NewestQuery) (out [][]rules.Exchange, err error) {
-	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "newest", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Newest(ctx, list)
 		return err
 	})
@@ -105,14 +114,23 @@ func (s *clickhouse) Newest(ctx context.Context, list []counting.NewestQuery) (o
 }
 
 func (s *clickhouse) Tally(ctx context.Context, q counting.TallyQuery) (out counting.Tallies, err error) {
-	err = s.ask(ctx, "tally", tallyKey(&q), func(pick func() int) (err error) {
-		if q.FromNS[0] < q.ToNS {
+	takes, fails := s.w.tallyTakes(&q)
+	err = s.askFor(ctx, takes, "tally", tallyKey(&q), func(pick func() int) (err error) {
+		if fails != nil {
+			return fails
+		}
+		if out, err = s.w.ch.On(pick).Tally(ctx, q); err == nil && q.FromNS[0] < q.ToNS {
 			s.asksAbout(q.ToNS, q.NamesServer)
 			s.w.stats.Tallies++
 		}
-		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
 	})
+	switch {
+	case err != nil && q.FromNS[0] < q.ToNS:
+		s.w.stats.FailedTallies++
+	case len(out.Inexact) > 0:
+		s.w.stats.Inexact++
+	}
 	return out, err
 }
 
@@ -122,7 +140,7 @@ func tallyKey(q *counting.TallyQuery) string {
 }
 
 func (s *clickhouse) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (out watch.Arrivals, err error) {
-	err = s.ask(ctx, "arrivals", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "arrivals", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
 		if err == nil {
 			s.w.truth.watched((*process)(s), &q)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
@@ -293,19 +295,23 @@ func (w *world) vanish() {
 }
 
 // comeBack has the members appear once, by the source's clock, and holds that what was raised about them
-// ends. By a clock that is behind, they might come later than a window reaches.
+// ends. By a clock that is behind, they might come later than a window reaches. After a short window they are absent again,
+// and have another alert.
 func (w *world) comeBack() {
 	if w.violation != nil {
 		return
 	}
-	gone, members := map[member]bool{}, w.members()
+	gone, members, open := map[member]bool{}, w.members(), map[uuid.UUID]bool{}
 	for _, m := range members {
+		for _, a := range w.db.OpenOrHeld(m.r.id) {
+			open[a.ID] = true
+		}
 		for range m.r.present().def.Threshold {
 			gone[m] = !w.appear(m, w.Now().Add(w.chSkew), 0)
 		}
 	}
 	stays := w.until(members, time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
-		gone[m] = gone[m] || !slices.ContainsFunc(w.db.OpenOrHeld(m.r.id), func(a model.Alert) bool { return a.Group == m.group })
+		gone[m] = gone[m] || !slices.ContainsFunc(w.db.OpenOrHeld(m.r.id), func(a model.Alert) bool { return a.Group == m.group && open[a.ID] })
 		return gone[m]
 	})
 	for _, m := range stays {

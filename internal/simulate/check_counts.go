@@ -82,6 +82,9 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 			continue
 		}
 		t.w.stats.Steps++
+		if r.present().def.WindowSeconds < 60 {
+			t.w.stats.Brief++
+		}
 		switch r.present().def.FireMode { //nolint:exhaustive // the others are measured
 		case rules.AbsentInWindow:
 			t.checkAbsence(b, c, r, questions, before[a.ID])
@@ -300,47 +303,6 @@ func (w *world) checkQuiet() {
 		}
 		for _, a := range w.db.OpenOrHeld(r.id) {
 			w.violate("P4", "alert %s of rule %s for %q is %s, held %v, long after its window became empty", short(a.ID), short(r.id), a.Group, a.State, a.Held)
-		}
-	}
-}
-
-// burst has every window rule reach its threshold, for a group that nothing else is about,
-// and holds that each fires, but for shares that fall below theirs by what others write.
-func (w *world) burst() {
-	before := len(w.truth.exchanges)
-	list := slices.DeleteFunc(w.windowRules(), (*ruleTruth).absent)
-	for _, r := range list {
-		d := &r.present().def
-		status := rules.Failed
-		if len(d.Filter.Statuses) > 0 {
-			status = d.Filter.Statuses[0]
-		}
-		needed := max(d.Threshold, d.MinVolume)
-		for range needed {
-			end := w.Now().Add(w.chSkew).UnixNano()
-			w.write(&exchange{tenant: r.tenant, app: appOf(d), customer: "7", startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
-		}
-	}
-	w.run(45 * time.Second) // shorter than any window, longer than rules wait until they fire
-	for _, r := range list {
-		d := &r.present().def
-		group := groupOf(d, &exchange{app: appOf(d), customer: "7"})
-		var observed, volume int64
-		for _, x := range w.truth.exchanges[before:] {
-			if x.tenant != r.tenant || groupOf(d, x) != group {
-				continue
-			}
-			is, compared := counts(d, x)
-			if is {
-				observed++
-			}
-			if compared {
-				volume++
-			}
-		}
-		fires := slices.ContainsFunc(w.db.OpenOrHeld(r.id), func(a model.Alert) bool { return a.State == alerts.Firing && a.Group == group })
-		if enough := d.FireMode == rules.CountInWindow || reaches(d, observed, volume); enough && !fires && w.violation == nil {
-			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), observed, volume, d.WindowSeconds)
 		}
 	}
 }

@@ -27,7 +27,9 @@
 // alerts, retry and discard messages, begin and end silences. In every third seed rules use
 // routing policies that escalate, which people edit, and people snooze alerts and take back what
 // they did. In every fifth seed webhooks have quiet hours, which people edit. In two of seven seeds webhooks choose what
-// happens to alerts.
+// happens to alerts. In every fourth seed windows last 10 to 45 s. In these and in two of five of the others, tallies count the windows: they fail, have
+// too many kinds or take longer than a pass may, and so do counts by conditions. In every third of these seeds rows of one exchange
+// differ, so that the tallies of its tenant are inexact.
 //
 // # What is checked
 //
@@ -64,7 +66,8 @@
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
-//     quiet, and fire when their threshold is reached.
+//     quiet, fire when their threshold is reached, also while tallies fail or hang, and once if one server answers, and
+//     resolve when a short window is over.
 //   - Absences: an alert fires only where the members that it names were really absent. The
 //     rule expects them, a server showed too few, no more had ended than come later than any
 //     did within the last hour, as far as a process could see, and the source was watched all

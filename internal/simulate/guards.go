@@ -90,6 +90,9 @@ func Removals() []Removal {
 	edit("absence-waits-for-what-is-late", "evaluator/watch/watch.go", [2]string{"max(lateLeastNS, s.Watch.LateNS)", "max(lateLeastNS, 0*s.Watch.LateNS)"})
 	edit("absence-remembers-lateness", "evaluator/watch/watch.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
 	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.CutNS() < p.seen.Watch.SinceNS,", ","})
+	edit("tally-inexact", "evaluator/window/counting/sums.go", [2]string{"if slices.Contains(answer.Inexact, some[0].TenantID) {", "if len(answer.Inexact) > len(windows) {"})
+	edit("tally-that-takes-long", "evaluator/window/counting/tally.go", [2]string{"p.remember(q.key)\n", "_ = q.key\n"})
+	edit("tally-of-a-window", "evaluator/window/counting/sums.go", [2]string{"t.FromNS < w.CutNS() || ", ""})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true, Refused", "At: *p.at.Cursor, Failing: true, Refused"})

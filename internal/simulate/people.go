@@ -3,7 +3,6 @@ package simulate
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +70,15 @@ func (w *world) scope() rules.Scope {
 	return rules.Scope{Applications: all[w.rand.IntN(len(all))]}
 }
 
+// scopeOfRule is also narrowed to routes that every exchange has, if a tally is to distinguish these.
+func (w *world) scopeOfRule() rules.Scope {
+	s := w.scope()
+	if w.conf.differs {
+		s.Routes = []string{"to-*"}
+	}
+	return s
+}
+
 func (w *world) filter() rules.Filter {
 	all := [][]rules.Status{nil, {rules.Failed, rules.Completed}, {rules.Completed}, nil}
 	f := rules.Filter{Statuses: all[w.rand.IntN(len(all))]}
@@ -85,30 +93,11 @@ func (w *world) addRule() {
 	tenant := w.tenant()
 	d := rules.Definition{
 		Name: short(id), Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1,
-		LookBackSeconds: w.conf.lookBacks[w.rand.IntN(len(w.conf.lookBacks))], Scope: w.scope(), Filter: w.filter(),
+		LookBackSeconds: w.conf.lookBacks[w.rand.IntN(len(w.conf.lookBacks))], Scope: w.scopeOfRule(), Filter: w.filter(),
 	}
 	w.drawRecipients(tenant, &d)
-	if w.rand.IntN(3) == 0 {
-		d.FireMode, d.Threshold, d.WindowSeconds = rules.CountInWindow, 2+w.rand.IntN(2), []int{60, 300}[w.rand.IntN(2)]
-		d.GroupBy = []rules.GroupBy{rules.GroupByNothing, rules.GroupByApplication, rules.GroupByAttribute}[w.rand.IntN(3)]
-		if d.GroupBy == rules.GroupByAttribute {
-			d.GroupByAttribute = "customer"
-		}
-		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
-		d.NotifyOnResolve = w.rand.IntN(2) == 0
-		switch len(w.people.rules) % 5 {
-		case 1:
-			expect(&d)
-		case 4:
-			expect(&d)
-			if d.GroupBy != rules.GroupByNothing {
-				d.Expected, d.LearnDays = nil, 1
-			}
-		case 2:
-			measure(&d, rules.RatioInWindow)
-		case 3:
-			measure(&d, rules.DurationInWindow)
-		}
+	if n := w.rand.IntN(3); n == 0 || n == 1 && w.conf.brief {
+		w.drawWindow(&d)
 	}
 	if w.conf.resolves {
 		if w.rand.IntN(2) == 0 {
@@ -137,34 +126,6 @@ func (w *world) drawRecipients(tenant string, d *rules.Definition) {
 	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
 		d.UseRoutingPolicy, d.WebhookIDs = true, nil
-	}
-}
-
-// longCustomer is a value of which the hash names the group.
-func longCustomer() string { return strings.Repeat("c", rules.MaxGroupBytes+1) }
-
-// customers are the values of an attribute; without the first one it is not there.
-func customers() []string { return []string{"", "7", "8", longCustomer()} }
-
-// expect makes a window rule one that raises where fewer exchanges are seen.
-func expect(d *rules.Definition) {
-	d.FireMode, d.Filter = rules.AbsentInWindow, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}
-	switch d.GroupBy { //nolint:exhaustive // of all together nothing is listed
-	case rules.GroupByApplication:
-		d.Expected = []string{"orders", "billing"}
-	case rules.GroupByAttribute:
-		d.Expected = []string{"7", longCustomer()}
-	}
-}
-
-// measure makes a window rule one on a share or on a percentile, of as many exchanges at
-// least as it counted.
-func measure(d *rules.Definition, mode rules.FireMode) {
-	d.FireMode, d.MinVolume, d.Threshold = mode, d.Threshold, 0
-	if mode == rules.RatioInWindow {
-		d.Percent = 50
-	} else {
-		d.Percentile, d.DurationMS = 95, 1500
 	}
 }
 
@@ -245,7 +206,7 @@ func (w *world) editRule() {
 			return // a shorter look-back gives up what the longer one reached
 		}
 	default:
-		d.Scope = w.scope()
+		d.Scope = w.scopeOfRule()
 	}
 	r, err := w.db.UpdateRule(id, d)
 	if err != nil {
@@ -433,6 +394,9 @@ func (w *world) write(e *exchange, afterNS int64) {
 	if w.rand.IntN(4) == 0 {
 		// The row once more, later, on one of the servers or on both.
 		r.VisibleNS = []int64{r.VisibleNS[0] + w.rand.Int64N(60)*quantum, r.VisibleNS[1] + w.rand.Int64N(600)*quantum}
+		if w.conf.differs {
+			r.Route = "to-crm"
+		}
 		w.ch.Insert(r)
 	}
 	w.stats.Exchanges++

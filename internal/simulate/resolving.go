@@ -33,7 +33,7 @@ type resolver process
 func (r *resolver) store() model.Resolution { return model.Resolution{DB: r.w.db} }
 
 func (r *resolver) Now(ctx context.Context) (now int64, err error) {
-	err = (*clickhouse)(r).ask(ctx, "source clock", "", func(pick func() int) (err error) {
+	err = (*clickhouse)(r).ask(ctx, "source clock", func(pick func() int) (err error) {
 		now, err = r.w.ch.On(pick).Now(ctx)
 		return err
 	})
@@ -41,7 +41,7 @@ func (r *resolver) Now(ctx context.Context) (now int64, err error) {
 }
 
 func (r *resolver) LastCompleted(ctx context.Context, q resolution.Query) (found []resolution.Completed, err error) {
-	err = (*clickhouse)(r).ask(ctx, "evidence", "", func(pick func() int) (err error) {
+	err = (*clickhouse)(r).ask(ctx, "evidence", func(pick func() int) (err error) {
 		found, err = r.w.ch.On(pick).LastCompleted(ctx, q)
 		return err
 	})

@@ -44,8 +44,11 @@ type Stats struct {
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	// Measured are those of the steps that follow from a share or a percentile.
 	Measured int
-	// Absences are those that follow from an absence, Tallies the queries that tally.
-	Absences, Tallies int
+	// Absences are those that follow from an absence, Tallies the queries that tally, FailedTallies those that failed, Inexact
+	// those whose answer had an exchange in two tallies.
+	Absences, Tallies, FailedTallies, Inexact int
+	// Brief are the steps of rules with a window shorter than a minute.
+	Brief int
 	// Listed are suppressed messages that digests of silences list.
 	Listed int
 	// Suppressed are messages that silences suppressed, SuppressedCounts those of them about alerts of window rules.
@@ -78,6 +81,7 @@ func (s *Stats) Add(o *Stats) {
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
 	s.EventMessages, s.Expired = s.EventMessages+o.EventMessages, s.Expired+o.Expired
 	s.Measured, s.Absences, s.Tallies = s.Measured+o.Measured, s.Absences+o.Absences, s.Tallies+o.Tallies
+	s.FailedTallies, s.Inexact, s.Brief = s.FailedTallies+o.FailedTallies, s.Inexact+o.Inexact, s.Brief+o.Brief
 	s.Escalating, s.Escalated, s.Skipped = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Skipped+o.Skipped
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
@@ -86,8 +90,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d tallies, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d skipped, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Tallies, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Skipped, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules (%d of windows under a minute), %d tallies (and %d failed, %d inexact), %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d skipped, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Brief, s.Tallies, s.FailedTallies, s.Inexact, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Skipped, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -138,6 +142,8 @@ type config struct {
 	// skew is what Postgres's clock is ahead of the producers'.
 	skew  time.Duration
 	oneIn int
+	// brief says that windows are shorter than a minute, differs that rows of an exchange differ.
+	brief, differs bool
 	// tallyLeast is the number of window rules from which a tally counts them; 0 for the default.
 	tallyLeast int
 }
@@ -169,8 +175,15 @@ func Resolves(seed uint64) bool { return seed%7 < 2 }
 // SilenceDigests reports whether people of a seed ask for digests of what silences suppress, and edit silences.
 func SilenceDigests(seed uint64) bool { return seed%4 == 2 }
 
-// Tallies reports whether window rules of a seed are counted by tallies, however few there are.
-func Tallies(seed uint64) bool { return seed%5 < 2 }
+// Tallies reports whether window rules of a seed are counted by tallies, however few there are. Those of several short
+// windows are.
+func Tallies(seed uint64) bool { return seed%5 < 2 || Brief(seed) }
+
+// Inexact reports whether rows of an exchange differ in a seed whose window rules are counted by tallies.
+func Inexact(seed uint64) bool { return Tallies(seed) && seed%3 == 1 }
+
+// Brief reports whether windows of a seed are shorter than a minute.
+func Brief(seed uint64) bool { return seed%4 == 1 }
 
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
@@ -178,7 +191,10 @@ func Run(bubble Bubble, o Options) Result {
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
 	w.conf.routed, w.conf.quiet, w.conf.digests, w.conf.events = Routed(o.Seed), QuietHours(o.Seed), SilenceDigests(o.Seed), Events(o.Seed)
-	w.conf.resolves = Resolves(o.Seed) // what is drawn for the other seeds stays
+	w.conf.resolves, w.conf.brief, w.conf.differs = Resolves(o.Seed), Brief(o.Seed), Inexact(o.Seed) // what is drawn for the other seeds stays
+	if w.conf.brief {
+		w.conf.rules += 2
+	}
 	if Tallies(o.Seed) {
 		w.conf.tallyLeast = 1
 	}
@@ -244,6 +260,7 @@ func (w *world) rest() {
 	w.receiver.manner = answers
 	w.db.Refuses, w.panics = nil, uuid.Nil
 	w.sourceFails = false
+	w.countsBy(countsAll)
 	for _, p := range w.processes {
 		if !p.dead {
 			w.resume(p)
@@ -277,6 +294,10 @@ func (w *world) rest() {
 	w.checkQuiet()
 	w.checkDigests()
 	w.checkOver()
+	if w.conf.tallyLeast > 0 {
+		w.countsBy(countingManner(w.rand.IntN(int(talliesHang) + 1)))
+		w.run(burstFor) // what takes too long becomes known
+	}
 	w.burst()
 	w.vanish()
 	w.comeBack()

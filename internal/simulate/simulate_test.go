@@ -134,6 +134,9 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
 		"alerts about absences":     sum.Absences,
 		"queries that tally":        sum.Tallies,
+		"tallies that fail":         sum.FailedTallies,
+		"inexact tallies":           sum.Inexact,
+		"steps of short windows":    sum.Brief,
 		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed, "alerts routed": sum.Routed,
 		"replays": 5 * sum.Replays,
 	} {

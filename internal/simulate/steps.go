@@ -27,6 +27,11 @@ func (w *world) step() {
 		w.check()
 		return
 	}
+	if w.conf.tallyLeast > 0 && w.rand.IntN(16) == 0 {
+		w.miscount()
+		w.check()
+		return
+	}
 	if w.steadily() {
 		return
 	}

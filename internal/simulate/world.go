@@ -83,6 +83,7 @@ type world struct {
 	pgSkew, chSkew, makerSkew time.Duration
 	questions                 int
 	sourceFails               bool
+	counting                  countingManner
 	// panics is the rule that panics over what it wants; none if it is zero.
 	panics   uuid.UUID
 	receiver receiver
@@ -247,6 +248,9 @@ func (w *world) run(d time.Duration) {
 		case w.db.WaitingCount() > 0:
 			// Nobody waits for long for an answer of a database that works.
 			next = now.Add(min(next.Sub(now), w.conf.lease/12))
+		}
+		if w.counting.takesLong() {
+			next = now.Add(min(next.Sub(now), 250*time.Millisecond))
 		}
 		w.Sleep(next.Sub(now))
 		w.Wait()

@@ -29,6 +29,8 @@ type ClickHouse struct {
 	// MostRows limits the rows that a server returns at once: it returns an error instead of
 	// cutting a result off. 0 means no limit.
 	MostRows int
+	// MostTallies limits the tallies of one answer in the same way, in addition to the limit of the query.
+	MostTallies int
 	// rows are in the order of their positions.
 	rows []*Row
 }

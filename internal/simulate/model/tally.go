@@ -5,12 +5,13 @@ import (
 	"context"
 	"slices"
 
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
-// Tally returns how many exchanges there are of each kind, as one server shows them. Of an exchange that is
-// stored several times, the first row counts.
+// Tally returns how many exchanges there are of each kind, as one server shows them. An exchange whose rows are of
+// different kinds counts in each of them, and the tenant's tallies are inexact.
 func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Tallies, error) {
 	server := s.pick()
 	var out counting.Tallies
@@ -18,7 +19,7 @@ func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Talli
 		out.Server = serverName(server)
 	}
 	type key struct{ tenant, attribute, id string }
-	byKind, first := map[counting.Tally]int{}, map[key]counting.Tally{}
+	byKind, kinds := map[counting.Tally]int{}, map[key][]counting.Tally{}
 	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
 		e := &r.Exchange
 		if e.EndTimeNS == nil || e.EndedNS() < q.FromNS[0] || e.EndedNS() >= q.ToNS || !slices.Contains(q.Statuses, e.Status) {
@@ -26,13 +27,12 @@ func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Talli
 		}
 		for _, kind := range kindsOf(&q, e) {
 			this := key{e.TenantID, kind.Attribute, e.ExecutionID}
-			if before, again := first[this]; again {
-				if before != kind && !slices.Contains(out.Inexact, e.TenantID) {
-					out.Inexact = append(out.Inexact, e.TenantID)
-				}
+			if slices.Contains(kinds[this], kind) {
 				continue
 			}
-			first[this] = kind
+			if kinds[this] = append(kinds[this], kind); len(kinds[this]) == 2 && !slices.Contains(out.Inexact, e.TenantID) {
+				out.Inexact = append(out.Inexact, e.TenantID)
+			}
 			at, known := byKind[kind]
 			if !known {
 				at = len(out.Tallies)
@@ -44,6 +44,9 @@ func (s *Server) Tally(_ context.Context, q counting.TallyQuery) (counting.Talli
 			}
 		}
 	})
+	if n := len(out.Tallies); n > q.Limit || s.ch.MostTallies > 0 && n > s.ch.MostTallies {
+		return counting.Tallies{}, source.ErrTooMuch
+	}
 	return out, nil
 }
 
