@@ -33,7 +33,11 @@ export function ExactTip() {
       if (!last) return;
       setTip({ times });
       if (!target.hasAttribute("aria-describedby")) target.setAttribute("aria-describedby", id);
-      rest = setTimeout(() => setTip({ times, place: beside(last) }), target === last ? 0 : restMs);
+      // What had the focus may have left the page meanwhile, which not every browser reports.
+      rest = setTimeout(
+        () => (last.isConnected ? setTip({ times, place: beside(last) }) : hide()),
+        target === last ? 0 : restMs,
+      );
     };
     const onBlur = ({ target }: FocusEvent) => {
       hide();
