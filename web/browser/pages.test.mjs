@@ -1,11 +1,12 @@
 // How every page looks and can be used: in both themes, on a phone, a desk and a wall, and in forced colours, in a real browser
 // against the real binary. All tests read the same alerts, and none changes them.
 //
-// A page is loaded once for a phone and once for a desk, because some parts are made for one of them alone. Themes, forced
-// colours and the size of a wall are then changed under it, as a user may do, too.
+// A page is visited once on a phone and once on a desk, because some parts are made for one of them alone, as by a link:
+// people.test.mjs and shapes.test.mjs open pages by their addresses. Themes, forced colours and the size of a wall are then
+// changed under it, as a user may do, too.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { covered, idle, inBothThemes, scrollsAway, tooWide, visible } from "./look.mjs";
+import { covered, idle, inBothThemes, scrollsAway, tooWide, visible, visit } from "./look.mjs";
 import { createShown, devices, pagesOf } from "./shown.mjs";
 
 describe("every page", { timeout: 2_160_000 }, () => {
@@ -24,12 +25,12 @@ describe("every page", { timeout: 2_160_000 }, () => {
   for (const device of ["phone", "desktop"]) {
     test(`can be used by everybody: ${device}`, async () => {
       const viewport = devices[device];
-      const opened = await stage.open("", { viewport });
+      const opened = await stage.open("/inbox", { viewport, colorScheme: device === "phone" ? "dark" : "light" });
       for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
         const where = `${path} on a ${device}`;
-        // The first paint is dark on a phone, and light on a desk.
+        // A page is drawn first in the dark on a phone, and in the light on a desk.
         await opened.emulateMedia({ colorScheme: device === "phone" ? "dark" : "light" });
-        await opened.goto(stage.world.url + path);
+        await visit(opened, path);
         await sign.waitFor(visible);
         await opened.getByText("Live", { exact: true }).waitFor(visible);
         assert.deepEqual(await inBothThemes(opened), [], where);
