@@ -1,7 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -72,13 +72,13 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   await user.click(screen.getByRole("button", { name: "Apply changes" }));
   expect(await screen.findByText("Another route has the same name; choose another one")).toBeVisible();
   await user.clear(name);
-  await user.type(name, "Warnings");
+  await paste(user, name, "Warnings");
   await user.click(screen.getByRole("checkbox", { name: "Warning" }));
   await user.click(screen.getByRole("button", { name: "Apply changes" }));
   expect(routeNames()).toEqual(["1 ERP", "2 Warnings"]);
 
   await user.click(screen.getByRole("button", { name: "Add route" }));
-  await user.type(screen.getByRole("textbox", { name: "Name" }), "Archive");
+  await paste(user, screen.getByRole("textbox", { name: "Name" }), "Archive");
   await user.click(screen.getByRole("checkbox", { name: /Continue/ }));
   await user.click(screen.getByRole("button", { name: "Add route" }));
   await user.click(screen.getByRole("button", { name: "Remove ERP" }));

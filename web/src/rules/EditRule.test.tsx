@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { Rule, RuleDefinition } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const address = `/rules/${aRule().id}/edit`;
@@ -48,7 +48,7 @@ test("an edit is saved over the version that was read, and again over its own", 
 
 test("a version that somebody else has saved meanwhile is shown, and nothing is overwritten unasked", async () => {
   const { user } = open(address);
-  await user.type(await screen.findByLabelText("Name"), " of mine");
+  await paste(user, await screen.findByLabelText("Name"), " of mine");
   await user.click(screen.getByRole("radio", { name: "Warning" }));
   stored = { ...stored, name: "Failed orders of theirs", scope: { applications: ["billing"] }, version: 4 };
   await user.click(save());

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleDefinition } from "../api/client";
 import { aRule } from "../test/rules";
-import { anAlert, api, open, startWorld } from "../test/world";
+import { anAlert, api, open, paste, startWorld } from "../test/world";
 
 const { world, server } = startWorld();
 const rule = aRule();
@@ -57,13 +57,13 @@ test("a value that was cut, or is not text, leads to no rule", async () => {
 
 test("labels, team and note are written in the editor, and shown on its alerts", async () => {
   const { user, unmount } = open(`/rules/${rule.id}/edit`);
-  await user.type(await screen.findByLabelText("Owner"), "integration");
-  await user.type(screen.getByLabelText("Runbook"), "wiki.example");
+  await paste(user, await screen.findByLabelText("Owner"), "integration");
+  await paste(user, screen.getByLabelText("Runbook"), "wiki.example");
   await user.type(screen.getByLabelText("Labels", { selector: "input" }), "service=desk{Enter}");
-  await user.type(screen.getByLabelText("Note"), "Ask ERP first.");
+  await paste(user, screen.getByLabelText("Note"), "Ask ERP first.");
   expect(screen.getByLabelText("Runbook")).toHaveAccessibleDescription(/Must be a URL/);
   await user.clear(screen.getByLabelText("Runbook"));
-  await user.type(screen.getByLabelText("Runbook"), "https://wiki.example/orders");
+  await paste(user, screen.getByLabelText("Runbook"), "https://wiki.example/orders");
   await user.click(screen.getByRole("button", { name: "Save rule" }));
   await waitFor(() => expect(saved).toBeDefined());
   const about = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };

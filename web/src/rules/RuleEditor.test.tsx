@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Rule, RuleDefinition } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -24,7 +24,7 @@ test.each([
     ),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Failed orders");
+  await paste(user, await screen.findByLabelText("Name"), "Failed orders");
   if (!enabled) await user.click(screen.getByLabelText(/^Enabled/));
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   expect(await screen.findByText(said)).toBeVisible();
@@ -44,7 +44,7 @@ test("a refused rule shows the API's words beside the fields", async () => {
     ),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("There is such a name."));
   expect(screen.getByText("At most 200 characters.")).toBeVisible();
@@ -65,7 +65,7 @@ test("a window rule is read back in words; what does not apply to it is neither 
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   const reason = "Rules about single exchanges fire at once and send no reminders.";
   expect(screen.getByText(reason)).toBeVisible();
   expect(screen.queryByLabelText("Remind every")).toBeNull();
@@ -108,7 +108,7 @@ test("a window rule is read back in words; what does not apply to it is neither 
 
 test("a window rule without its numbers is not sent", async () => {
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   await user.clear(screen.getByLabelText("Threshold"));
   await user.clear(screen.getByLabelText("Window"));
@@ -127,7 +127,7 @@ test("a count for each value of an attribute names the attribute", async () => {
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Customers");
+  await paste(user, await screen.findByLabelText("Name"), "Customers");
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   expect(screen.queryByRole("combobox", { name: "Attribute" })).toBeNull();
   await user.selectOptions(screen.getByLabelText("Group by"), "Attribute value");
@@ -136,7 +136,7 @@ test("a count for each value of an attribute names the attribute", async () => {
     expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription(/Name the attribute/),
   );
   expect(sent).toHaveLength(0);
-  await user.type(screen.getByRole("combobox", { name: "Attribute" }), "customer");
+  await paste(user, screen.getByRole("combobox", { name: "Attribute" }), "customer");
   expect(screen.getByText(/within 10 min with one value of customer, /)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
@@ -156,10 +156,10 @@ test("a ratio and a percentile are sent with their own numbers", async () => {
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByRole("radio", { name: "A failure ratio" }));
   await user.clear(screen.getByLabelText("Ratio"));
-  await user.type(screen.getByLabelText("Ratio"), "12.5");
+  await paste(user, screen.getByLabelText("Ratio"), "12.5");
   await user.clear(screen.getByLabelText("Minimum volume"));
   await user.type(screen.getByLabelText("Minimum volume"), "50");
   expect(
@@ -191,7 +191,7 @@ test("what resolves alerts is sent as it is chosen", async () => {
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Refused orders");
+  await paste(user, await screen.findByLabelText("Name"), "Refused orders");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).not.toHaveProperty("resolution");
@@ -205,7 +205,7 @@ test("what resolves alerts is sent as it is chosen", async () => {
     expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription("Must not be empty"),
   );
   expect(sent).toHaveLength(1);
-  await user.type(screen.getByRole("combobox", { name: "Attribute" }), "orderId");
+  await paste(user, screen.getByRole("combobox", { name: "Attribute" }), "orderId");
   await user.click(screen.getByLabelText(/^Send a message when an alert resolves/));
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
@@ -222,7 +222,7 @@ test("an absence is sent with what is expected and when", async () => {
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Silent routes");
+  await paste(user, await screen.findByLabelText("Name"), "Silent routes");
   await user.click(screen.getByRole("radio", { name: "Missing exchanges" }));
   await user.selectOptions(screen.getByLabelText("Group by"), "Route");
   expect(screen.queryByRole("option", { name: "Error type" })).toBeNull();
@@ -241,7 +241,7 @@ test("an absence is sent with what is expected and when", async () => {
   await waitFor(() =>
     expect(screen.getByLabelText("Time zone")).toHaveAccessibleDescription(/Must be a time zone such as Europe/),
   );
-  await user.type(screen.getByLabelText("Time zone"), "Europe/Berlin");
+  await paste(user, screen.getByLabelText("Time zone"), "Europe/Berlin");
   await user.type(screen.getByLabelText("List of routes"), "order-to-erp{Enter}");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
@@ -264,7 +264,7 @@ test("a rule is read back in words and sent as the API wants it", async () => {
     }),
   );
   const { user, router } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.type(screen.getByLabelText("Applications", { selector: "input" }), "orders{Enter}");
   await user.click(await screen.findByLabelText("#ops"));
   expect(screen.getByText("Whenever an exchange of orders fails, notify #ops once.")).toBeVisible();
@@ -292,7 +292,7 @@ test("suggestions do not open over the error of their field when the form is ref
     http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByText("Missing exchanges"));
   await user.selectOptions(screen.getByLabelText("Group by"), "Route");
   await user.click(screen.getByText("A fixed list"));
@@ -325,7 +325,7 @@ test("every part of the filter is sent, and errors are shown beside it", async (
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   await user.click(screen.getByLabelText("Error types", { selector: "input" }));
   await user.click(await screen.findByRole("option", { name: /IOException/ }));
   await user.type(screen.getByLabelText("Error message matches"), "(");
@@ -345,9 +345,9 @@ test("every part of the filter is sent, and errors are shown beside it", async (
   await user.click(screen.getByRole("button", { name: "Add attribute" }));
   await waitFor(() => expect(screen.getByRole("combobox", { name: "Key 1" })).toHaveFocus());
   await user.keyboard("customer");
-  await user.type(screen.getByLabelText("Value 1"), "ACME");
+  await paste(user, screen.getByLabelText("Value 1"), "ACME");
   await user.click(screen.getByRole("button", { name: "Add attribute" }));
-  await user.type(screen.getByRole("combobox", { name: "Key 2" }), "order");
+  await paste(user, screen.getByRole("combobox", { name: "Key 2" }), "order");
   await user.selectOptions(screen.getByLabelText("Comparison 2"), "exists");
   expect(screen.queryByLabelText("Value 2")).toBeNull();
   await user.type(screen.getByLabelText("Teams", { selector: "input" }), "integration{Enter}");
@@ -376,7 +376,7 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
     }),
   );
   const { user } = open("/rules/new");
-  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await paste(user, await screen.findByLabelText("Name"), "Orders");
   for (const [label, text] of [
     ["Except routes", "health-*"],
     ["Except error types", "Cancelled"],
@@ -391,16 +391,16 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
     await user.selectOptions(screen.getByLabelText(`Comparison ${at}`), comparison);
   };
   await attribute(1, "customer", "does not equal");
-  await user.type(screen.getByLabelText("Value 1"), "ACME");
+  await paste(user, screen.getByLabelText("Value 1"), "ACME");
   expect(screen.getByText(/also matches exchanges without the attribute/)).toBeVisible();
   await attribute(2, "region", "is one of");
   await user.type(screen.getByLabelText("Values 2"), "eu{Enter}us{Enter}");
   await attribute(3, "amount", "≥");
-  await user.type(screen.getByLabelText("Value 3"), "many");
+  await paste(user, screen.getByLabelText("Value 3"), "many");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   expect(screen.getByLabelText("Value 3")).toHaveAccessibleDescription(/Must be a decimal number/);
   await user.clear(screen.getByLabelText("Value 3"));
-  await user.type(screen.getByLabelText("Value 3"), "99.5");
+  await paste(user, screen.getByLabelText("Value 3"), "99.5");
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(sent).toBeDefined());
   expect(sent).toMatchObject({

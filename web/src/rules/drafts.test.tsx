@@ -11,7 +11,7 @@ import {
   keptDrafts,
 } from "../drafts/draft";
 import { useDraft } from "../drafts/useDraft";
-import { open, startWorld } from "../test/world";
+import { open, paste, startWorld } from "../test/world";
 import { initialValues, type Values } from "./definition";
 import { ruleKind } from "./drafts";
 
@@ -33,7 +33,7 @@ test("a draft of another tab is shown and left alone, and a waiting draft can be
   expect(await screen.findByLabelText("Name")).toHaveValue("Waiting");
   expect(await screen.findByText(/“In another tab” is open in another tab, last changed/)).toBeVisible();
   expect(screen.queryByRole("button", { name: /Discard “In another tab”/ })).toBeNull();
-  await user.type(screen.getByLabelText("Name"), " for me");
+  await paste(user, screen.getByLabelText("Name"), " for me");
   expect(names()).toEqual(["Waiting for me", "In another tab"]);
 
   // Its tab is closed, and a second draft remains.

@@ -1,7 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, open, paste, problem, startWorld } from "../test/world";
 import { timeZone } from "../ui/time";
 
 const { server, world } = startWorld();
@@ -90,7 +90,7 @@ test("a digest is asked for, and the list says what came of it", async () => {
     }),
   );
   const { user } = open("/silences/new");
-  await user.type(await screen.findByRole("textbox", { name: "Name" }), "Deploy");
+  await paste(user, await screen.findByRole("textbox", { name: "Name" }), "Deploy");
   const box = screen.getByRole("checkbox", { name: "Send a digest at the end" });
   expect(box).not.toBeChecked();
   await user.click(box);
@@ -184,7 +184,7 @@ test("an alert leads to a silence that is filled in, previewed and made", async 
   expect(asked[0]).toMatchObject({
     match: { rules: [alert.ruleId], scope: { applications: ["orders"], routes: ["order-to-erp"] } },
   });
-  await user.type(screen.getByRole("textbox", { name: "Rule labels" }), "nonsense");
+  await paste(user, screen.getByRole("textbox", { name: "Rule labels" }), "nonsense");
   await user.click(screen.getByRole("button", { name: "Create silence" }));
   expect(await screen.findByText(/Cannot be read: nonsense/)).toBeVisible();
   await user.clear(screen.getByRole("textbox", { name: "Rule labels" }));
@@ -208,7 +208,7 @@ test("a recurring silence is made, and what the server refuses is beside its fie
     }),
   );
   const { user } = open("/silences/new");
-  await user.type(await screen.findByRole("textbox", { name: "Name" }), "Nights");
+  await paste(user, await screen.findByRole("textbox", { name: "Name" }), "Nights");
   await user.click(screen.getByRole("checkbox", { name: "Critical" }));
   await user.click(screen.getByRole("radio", { name: "Every week" }));
   await user.click(screen.getByRole("checkbox", { name: "Mon" }));
@@ -238,7 +238,7 @@ test("what somebody writes stays when somebody else saves, and both are compared
   );
   const { user, cache, router } = open(`/silences/${silence.id}`);
   const name = await screen.findByRole("textbox", { name: "Name" });
-  await user.type(name, " of Monday");
+  await paste(user, name, " of Monday");
   stored = { ...silence, version: 3, reason: "A longer upgrade", endsAt: "2099-11-23T15:00:07Z" };
   await cache.refetchQueries({ queryKey: ["silences", "one", silence.id] });
   expect(name).toHaveValue("ERP maintenance of Monday");
@@ -286,7 +286,7 @@ test("who leaves with changes is asked, and times are typed in the zone in which
     const ends = await screen.findByLabelText("Ends");
     expect(ends).toHaveValue("2099-11-23T12:00");
     expect(ends).toHaveAccessibleDescription("Time zone: UTC.");
-    await user.type(screen.getByRole("textbox", { name: "Reason" }), ", twice");
+    await paste(user, screen.getByRole("textbox", { name: "Reason" }), ", twice");
     await user.click(screen.getByRole("link", { name: "Cancel" }));
     const dialog = within(await screen.findByRole("dialog", { name: "Leave without saving?" }));
     await user.click(dialog.getByRole("button", { name: "Cancel" }));

@@ -1,6 +1,6 @@
 import { createMemoryHistory } from "@tanstack/react-router";
 import { render } from "@testing-library/react";
-import { userEvent } from "@testing-library/user-event";
+import { type UserEvent, userEvent } from "@testing-library/user-event";
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
@@ -302,3 +302,12 @@ export const aStatus = (version = "1.0") => ({
   ready: true,
   dependencies: [],
 });
+
+/**
+ * Enters a text at the end of a field at once. Key by key, a large form is rendered for each letter: that is for tests of
+ * what happens between them.
+ */
+export async function paste(user: UserEvent, field: HTMLElement, text: string) {
+  await user.click(field);
+  await user.paste(text);
+}

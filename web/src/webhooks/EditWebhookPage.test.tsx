@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Webhook, WebhookEdit } from "../api/client";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -73,9 +73,9 @@ describe("a webhook", () => {
     const entry = within(screen.getByRole("group", { name: "Quiet hours 1" }));
     await user.click(entry.getByRole("checkbox", { name: "Sat" }));
     await user.clear(entry.getByLabelText("From"));
-    await user.type(entry.getByLabelText("From"), "22:00");
+    await paste(user, entry.getByLabelText("From"), "22:00");
     await user.clear(entry.getByLabelText("Time zone"));
-    await user.type(entry.getByLabelText("Time zone"), "Europe/Berlin");
+    await paste(user, entry.getByLabelText("Time zone"), "Europe/Berlin");
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
     expect(saved[0]?.edit.quietHours).toEqual([
@@ -110,7 +110,7 @@ describe("a webhook", () => {
 
   test("that somebody else has changed meanwhile shows both versions, and keeps what was written", async () => {
     const { user } = open("/webhooks/w1");
-    await user.type(await name(), " of mine");
+    await paste(user, await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
@@ -127,7 +127,7 @@ describe("a webhook", () => {
 
   test("can be taken as somebody else has left it", async () => {
     const { user } = open("/webhooks/w1");
-    await user.type(await name(), " of mine");
+    await paste(user, await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     const both = await conflict();
@@ -180,7 +180,7 @@ describe("a webhook", () => {
 
   test("that moves to another address asks for its headers", async () => {
     const { user } = open("/webhooks/w1");
-    await user.type(await screen.findByLabelText("URL"), "https://elsewhere.example.com/hook");
+    await paste(user, await screen.findByLabelText("URL"), "https://elsewhere.example.com/hook");
     server.use(
       http.put(
         api("/webhooks/:id"),
@@ -195,7 +195,7 @@ describe("a webhook", () => {
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     expect(await screen.findByText("Give the headers again")).toBeVisible();
     await user.click(screen.getByRole("checkbox", { name: "Replace headers" }));
-    await user.type(screen.getByLabelText("Headers"), "Authorization: again");
+    await paste(user, screen.getByLabelText("Headers"), "Authorization: again");
     await user.click(screen.getByRole("button", { name: "Save webhook" }));
     await waitFor(() => expect(saved[0]?.edit.headers).toEqual({ Authorization: "again" }));
   });

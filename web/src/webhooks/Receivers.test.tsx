@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Receiver, Webhook } from "../api/client";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 import { blank, definition, editOf, valuesOf, withoutSecrets } from "./form";
 import { found, linkTarget, mailOf, readable } from "./receivers";
 
@@ -135,9 +135,9 @@ test("a receiver is found, described and previewed, and the server's error is sh
     }),
   );
   const { user } = open("/webhooks/new");
-  await user.type(await screen.findByLabelText("Name"), "On call");
+  await paste(user, await screen.findByLabelText("Name"), "On call");
   await user.click(screen.getByLabelText("Receiver"));
-  await user.type(await screen.findByLabelText("Search receivers"), "incident");
+  await paste(user, await screen.findByLabelText("Search receivers"), "incident");
   expect(screen.queryByRole("button", { name: /^Chat/ })).toBeNull();
   screen.getByRole("button", { name: /^Pager/ }).focus();
   await user.keyboard("{Enter}");
@@ -145,7 +145,7 @@ test("a receiver is found, described and previewed, and the server's error is sh
   await user.click(screen.getByRole("button", { name: "Choose another receiver" }));
   await waitFor(() => expect(screen.getByLabelText("Search receivers")).toHaveFocus());
   await user.click(screen.getByRole("button", { name: /^Pager/ }));
-  await user.type(screen.getByLabelText("Key"), "too-short");
+  await paste(user, screen.getByLabelText("Key"), "too-short");
   await user.selectOptions(screen.getByLabelText("Region"), "eu");
   expect(screen.getByLabelText("acknowledged")).toBeChecked();
   expect(screen.queryByLabelText("reopened")).toBeNull();

@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const health = { state: "ok", consecutiveFailures: 0 };
@@ -78,8 +78,8 @@ test("a webhook for operators is made and shown as one", async () => {
     }),
   );
   const { user } = open("/webhooks/new");
-  await user.type(await screen.findByLabelText("Name"), "Tocsin");
-  await user.type(screen.getByLabelText("URL"), "https://hooks.slack.com/x");
+  await paste(user, await screen.findByLabelText("Name"), "Tocsin");
+  await paste(user, screen.getByLabelText("URL"), "https://hooks.slack.com/x");
   await user.click(screen.getByLabelText(/^For operators/));
   await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/notifies operators/)).toBeVisible();
@@ -121,15 +121,15 @@ test("a bot is made, errors are shown beside the fields, and the list shows wher
     }),
   );
   const { user } = open("/webhooks/new");
-  await user.type(await screen.findByLabelText("Name"), "#ops");
-  await user.type(screen.getByLabelText("URL"), "https://typed.before");
+  await paste(user, await screen.findByLabelText("Name"), "#ops");
+  await paste(user, screen.getByLabelText("URL"), "https://typed.before");
   await user.click(screen.getByRole("radio", { name: "Bot" }));
   expect(screen.queryByLabelText("URL")).toBeNull();
-  await user.type(screen.getByLabelText("Channel"), "C0123456789");
-  await user.type(screen.getByLabelText("Bot token"), "xoxp-1");
+  await paste(user, screen.getByLabelText("Channel"), "C0123456789");
+  await paste(user, screen.getByLabelText("Bot token"), "xoxp-1");
   await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText("This is another kind of token")).toBeVisible();
-  await user.type(screen.getByLabelText("Signing secret of the app"), "0123");
+  await paste(user, screen.getByLabelText("Signing secret of the app"), "0123");
   await user.click(screen.getByRole("button", { name: "Create webhook" }));
   expect(await screen.findByText(/\/slack\/interactions\/w1$/)).toBeVisible();
   expect(screen.getByText(/bot with buttons/)).toBeVisible();
