@@ -303,14 +303,14 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	return due, nil
 }
 
-// locked says since when a free partition has been locked, when that was last seen, and when the log last said so.
+// locked records since when a free partition has been locked, when it was last seen so, and when the log last said so.
 type locked struct{ since, seenAt, saidAt time.Time }
 
-// logLocked logs the free partitions that this replica could not take for a lease, a minute at most. A lock that is
-// held for less is a commit, or another replica. After a gap, in which nobody looked, the time begins again.
+// logLocked logs the free partitions that this replica has been unable to take for as long as a lease, or for a minute if
+// that is shorter. Shorter locks are commits or other replicas. If nobody looked for a while, the time starts again.
 func (e *Evaluator) logLocked(ctx context.Context, list []int) {
 	maps.DeleteFunc(e.locked, func(number int, _ *locked) bool { return !slices.Contains(list, number) })
-	now, gap := e.Clock(), max(e.LeaseFor/2, 2*e.Interval)
+	now, gap := e.Clock(), e.LeaseFor/2 + 2*e.Interval
 	for _, number := range list {
 		l := e.locked[number]
 		if l == nil || now.Sub(l.seenAt) > gap {
@@ -321,8 +321,9 @@ func (e *Evaluator) logLocked(ctx context.Context, list []int) {
 		if waited := now.Sub(l.since); waited >= min(e.LeaseFor, time.Minute) && now.Sub(l.saidAt) >= saysEvery {
 			l.saidAt = now
 			e.Logger.WarnContext(ctx, "free partition not taken, because another session of Postgres has locked its row, so no replica evaluates it; it is retried: "+
-				"find the session (select pid, xact_start, application_name, query from pg_stat_activity join pg_locks using (pid) "+
-				"where relation = 'checkpoint'::regclass and mode <> 'AccessShareLock' order by 2) and end it with pg_terminate_backend(pid)",
+				"find the session (select distinct pid, xact_start, application_name, query from pg_stat_activity join pg_locks using (pid) "+
+				"where datname = current_database() and relation = 'checkpoint'::regclass and mode <> 'AccessShareLock' order by 2; commits of Tocsin are among them) "+
+				"and end it with pg_terminate_backend(pid)",
 				slog.Int("partition", number), slog.Duration("waited", waited))
 		}
 	}

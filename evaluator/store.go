@@ -58,8 +58,8 @@ type HoldRequest struct {
 // Holding is what a replica holds.
 type Holding struct {
 	Checkpoints []Checkpoint
-	// Locked are free partitions that the share has room for and that could not be taken: another session has locked
-	// their rows, or another replica took them at that moment.
+	// Locked are free partitions for which the share has room but which could not be taken: another session has locked
+	// their rows, or another replica has just taken them.
 	Locked []int
 	// Now is the present, by the store's clock.
 	Now time.Time

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tocsin/internal/lease"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 )
@@ -66,5 +67,17 @@ func TestSessionsThatMayNotWriteAreReplaced(t *testing.T) {
 		if err := db.Ping(t.Context()); err != nil {
 			t.Errorf("once it accepts writes: %v", err)
 		}
+	}
+	// The sessions for leases begin at other times.
+	becomes("on")
+	beat := func() error { return db.Replicas().Beat(t.Context(), lease.Replica{ID: "a", Roles: []string{"dispatch"}}) }
+	db.EndLeaseSessions()
+	if err := beat(); err == nil {
+		t.Error("a heartbeat is written while the database accepts no writes")
+	}
+	becomes("off")
+	_ = db.Ping(t.Context())
+	if err := beat(); err != nil {
+		t.Errorf("a heartbeat once it accepts writes: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	if !c.took {
 		return nil
 	}
-	tx.commit()
+	tx.commit(1)
 	c.unwanted, err = q.WebhooksUnwanted(ctx, c.promises())
 	if !tx.committed {
 		return fmt.Errorf("claim: %w", err)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,3 +53,24 @@ func (p leasePlan) Renew() []int32   { return p.renew }
 func (p leasePlan) Release() []int32 { return p.release }
 func (p leasePlan) Free() []int32    { return p.free }
 func (p leasePlan) Share() int       { return p.share }
+
+// Occupy takes all connections but those for leases, until the returned function is called.
+func Occupy(tb testing.TB, db *DB) (release func()) {
+	tb.Helper()
+	var taken []*pgxpool.Conn
+	for range db.pool.Config().MaxConns {
+		conn, err := db.pool.Acquire(tb.Context())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	return func() {
+		for _, conn := range taken {
+			conn.Release()
+		}
+	}
+}
+
+// EndLeaseSessions has the next statement about leases begin a session.
+func (db *DB) EndLeaseSessions() { db.leases.Reset() }

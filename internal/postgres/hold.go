@@ -17,7 +17,7 @@ import (
 )
 
 // Hold renews leases, releases partitions above the fair share of the replica, and takes free ones
-// below it. If there is nothing to release or take, it is one statement.
+// below it. If there is nothing to renew, release or take, it is one statement.
 func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
 	rows, err := s.db.leaseQueries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, LeaseFor: request.LeaseFor, NoteAfter: request.LeaseFor / 3, DeadAfter: s.deadAfter})
 	if err != nil {

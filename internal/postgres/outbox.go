@@ -113,7 +113,7 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
 		claims[h.Token] = h
 	}
-	rows, err := pgq.New(alone{s.db.leases, noBound}).OutboxRenew(ctx, p)
+	rows, err := pgq.New(alone{s.db.leases, 1}).OutboxRenew(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

@@ -35,10 +35,10 @@ select set_config('idle_in_transaction_session_timeout', '30s', true), set_confi
 }
 
 // commit ends the transaction. The next query runs with the settings of [working].
-func (p *pipeline) commit() {
+func (p *pipeline) commit(items int) {
 	p.queued.Queue("commit")
 	p.commits = p.queued.Len()
-	p.queued.Queue(working, pgx.NamedArgs{"lock_timeout": noBound})
+	p.queued.Queue(working, pgx.NamedArgs{"items": items})
 }
 
 // rollback ends a transaction that was not committed. If this fails, the connection is closed when

@@ -27,16 +27,19 @@ import (
 	"tocsin/internal/seal"
 )
 
-// DB is a pool of connections. It is safe for concurrent use.
+// DB is two pools of connections: one for leases and heartbeats, one for everything else. It is safe for
+// concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool
 	queries *pgq.Queries
-	// leases are connections for the renewal of leases and for heartbeats alone. Statements that wait for locks can occupy
-	// all connections of pool. Without others, the claims of all calls under way would expire meanwhile, and other replicas
-	// would send their messages again.
+	// leases are connections for leases and heartbeats only. Statements that wait for locks can occupy every connection of
+	// pool. If renewals shared it, the claims of all calls under way would expire, and other replicas would send their
+	// messages again.
 	leases       *pgxpool.Pool
 	leaseQueries *pgq.Queries
-	box          *seal.Box
+	// singles bounds the outcomes that are stored one by one, to half of the connections of pool.
+	singles chan struct{}
+	box     *seal.Box
 	// webhooks caches the webhooks of recent messages.
 	webhooks *webhookCache
 	// bounds keeps where looks at the queue begin.
@@ -70,7 +73,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), leases: leases, leaseQueries: pgq.New(leases), box: box}
+	db := &DB{pool: pool, queries: pgq.New(pool), leases: leases, leaseQueries: pgq.New(leases), box: box, singles: make(chan struct{}, max(1, pool.Config().MaxConns/2))}
 	db.webhooks = &webhookCache{db: db}
 	// A new connection proves that Postgres answers.
 	conn, err := pool.Acquire(ctx)
@@ -88,8 +91,12 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 // sessions find, and no session that may not write outlives the failover.
 func (db *DB) Ping(ctx context.Context) error {
 	var readOnly bool
-	if err := db.pool.QueryRow(ctx, "select current_setting('transaction_read_only')::bool").Scan(&readOnly); err != nil {
-		return fmt.Errorf("postgres: %w", err)
+	for _, pool := range []*pgxpool.Pool{db.pool, db.leases} {
+		var standby bool
+		if err := pool.QueryRow(ctx, "select current_setting('transaction_read_only')::bool").Scan(&standby); err != nil {
+			return fmt.Errorf("postgres: %w", err)
+		}
+		readOnly = readOnly || standby
 	}
 	if readOnly {
 		db.pool.Reset()
@@ -101,12 +108,12 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close waits until the connections in use are released, and closes all connections.
 func (db *DB) Close() {
-	db.leases.Close()
 	db.pool.Close()
+	db.leases.Close()
 }
 
-// leaseConnections is one for the partitions and heartbeats, and one for the claims on messages.
-const leaseConnections = 2
+// leaseConnections is one each for partitions, heartbeats and claims, so that none of them waits for another.
+const leaseConnections = 3
 
 // begin opens a transaction that Postgres ends after it was idle for 5 s. Inside a transaction the
 // process waits only for Postgres, so it is idle only if the process is paused or its machine is

@@ -18,11 +18,20 @@ import (
 // Settle stores outcomes and their consequences. What they say about the webhooks is stored
 // separately and afterwards, see [Outbox.applyOutcomes].
 func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+	if len(settlements) == 1 {
+		// It may wait for a locked row, and occupies a connection meanwhile.
+		select {
+		case s.db.singles <- struct{}{}:
+			defer func() { <-s.db.singles }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("settle: %w", ctx.Err())
+		}
+	}
 	st := settling{settlements: settlements}
 	if done, err := s.settlePlain(ctx, &st); err != nil || done {
 		return st.results, err
 	}
-	err := s.db.begun(ctx, beginSettling, func(tx pgx.Tx) error { return st.store(ctx, s.db.queries.WithTx(tx)) })
+	err := s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.store(ctx, s.db.queries.WithTx(tx)) })
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
@@ -40,7 +49,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 		return false, nil
 	}
 	rows := st.choose(func(*notify.Settlement) bool { return true })
-	ended, err := s.together().SettleEnded(ctx, rows.ended())
+	ended, err := s.together(len(st.settlements)).SettleEnded(ctx, rows.ended())
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
 	}
@@ -50,7 +59,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 	}
 	st.note(valid)
 	if len(ended) < len(st.settlements) {
-		err = s.db.begun(ctx, beginSettling, func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), valid) })
+		err = s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), valid) })
 		if err != nil {
 			return false, fmt.Errorf("settle: %w", err)
 		}
@@ -73,7 +82,13 @@ type settling struct {
 	results     []notify.Settled
 }
 
-const beginSettling = beginBatch + planOnce + `; set local enable_hashjoin = on`
+func (st *settling) beginning() string {
+	const mayHash = `; set local enable_hashjoin = on`
+	if len(st.settlements) > 1 {
+		return beginBatch + planOnce + mayHash
+	}
+	return beginWork + planOnce + mayHash
+}
 
 // store stores outcomes under their claims: messages that end, and attempts to be repeated. The
 // outcome of a lost claim is stored with its attempt, and a success ends its message.

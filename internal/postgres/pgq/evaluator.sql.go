@@ -366,8 +366,8 @@ type CheckpointTakeRow struct {
 	Checkpoint Checkpoint
 }
 
-// Takes partitions that are still free, at most a number of them. It goes past those whose rows are
-// locked, by a replica that takes one at the same moment, or by somebody's open transaction.
+// Takes at most a number of the partitions that are still free. Skips locked rows: another replica may
+// be taking one, or somebody's transaction may be open.
 func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) ([]CheckpointTakeRow, error) {
 	rows, err := q.db.Query(ctx, checkpointTake,
 		arg.Replica,
@@ -468,7 +468,7 @@ type CheckpointsForRow struct {
 
 // Returns the partitions that a replica holds or may take, and what it needs to know of the other
 // replicas: those that asked for partitions within the length of a lease. Returns at least one row.
-// A silent owner holds nothing. From time to time it records that this replica asks.
+// A silent owner holds nothing. Also records that this replica asks, unless it did so recently.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
 	rows, err := q.db.Query(ctx, checkpointsFor,
 		arg.Replica,

@@ -1,7 +1,7 @@
 -- name: CheckpointsFor :many
 -- Returns the partitions that a replica holds or may take, and what it needs to know of the other
 -- replicas: those that asked for partitions within the length of a lease. Returns at least one row.
--- A silent owner holds nothing. From time to time it records that this replica asks.
+-- A silent owner holds nothing. Also records that this replica asks, unless it did so recently.
 with asked as (
     update replica set evaluated_at = now()
     where replica_id = @replica::text and coalesce(evaluated_at <= now() - @note_after::interval, true)
@@ -34,8 +34,8 @@ where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
 order by c.partition;
 
 -- name: CheckpointTake :many
--- Takes partitions that are still free, at most a number of them. It goes past those whose rows are
--- locked, by a replica that takes one at the same moment, or by somebody's open transaction.
+-- Takes at most a number of the partitions that are still free. Skips locked rows: another replica may
+-- be taking one, or somebody's transaction may be open.
 with free as (
     select c.partition, t.token
     from (select unnest(@partitions::integer[]) as partition, unnest(@tokens::bigint[]) as token) t
