@@ -70,7 +70,9 @@ func TestSessionsThatMayNotWriteAreReplaced(t *testing.T) {
 	}
 	// The sessions for leases begin at other times.
 	becomes("on")
-	beat := func() error { return db.Replicas().Beat(t.Context(), lease.Replica{ID: "a", Roles: []string{"dispatch"}}) }
+	beat := func() error {
+		return db.Replicas().Beat(t.Context(), lease.Replica{ID: "a", Roles: []string{"dispatch"}})
+	}
 	db.EndLeaseSessions()
 	if err := beat(); err == nil {
 		t.Error("a heartbeat is written while the database accepts no writes")
