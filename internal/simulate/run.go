@@ -183,7 +183,7 @@ func Tallies(seed uint64) bool { return seed%5 < 2 || Brief(seed) }
 func Inexact(seed uint64) bool { return Tallies(seed) && seed%3 == 1 }
 
 // Brief reports whether windows of a seed are shorter than a minute.
-func Brief(seed uint64) bool { return seed%4 == 1 }
+func Brief(seed uint64) bool { return seed%4 == 3 }
 
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
@@ -296,7 +296,9 @@ func (w *world) rest() {
 	w.checkOver()
 	if w.conf.tallyLeast > 0 {
 		w.countsBy(countingManner(w.rand.IntN(int(talliesHang) + 1)))
-		w.run(burstFor) // what takes too long becomes known
+	}
+	if w.counting == talliesHang {
+		w.run(burstFor) // until it is known
 	}
 	w.burst()
 	w.vanish()

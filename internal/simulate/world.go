@@ -250,7 +250,7 @@ func (w *world) run(d time.Duration) {
 			next = now.Add(min(next.Sub(now), w.conf.lease/12))
 		}
 		if w.counting.takesLong() {
-			next = now.Add(min(next.Sub(now), 250*time.Millisecond))
+			next = now.Add(min(next.Sub(now), w.conf.interval/2))
 		}
 		w.Sleep(next.Sub(now))
 		w.Wait()
