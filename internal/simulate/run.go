@@ -301,6 +301,9 @@ func (w *world) rest() {
 		w.run(burstFor) // until it is known
 	}
 	w.burst()
+	if w.counting == talliesHang {
+		w.countsBy(countsAll) // it would be asked again after a while, and a short window pass meanwhile
+	}
 	w.vanish()
 	w.comeBack()
 	if w.conf.resolves && w.violation == nil {
