@@ -310,7 +310,7 @@ type locked struct{ since, seenAt, saidAt time.Time }
 // that is shorter. Shorter locks are commits or other replicas. If nobody looked for a while, the time starts again.
 func (e *Evaluator) logLocked(ctx context.Context, list []int) {
 	maps.DeleteFunc(e.locked, func(number int, _ *locked) bool { return !slices.Contains(list, number) })
-	now, gap := e.Clock(), e.LeaseFor/2 + 2*e.Interval
+	now, gap := e.Clock(), e.LeaseFor/2+2*e.Interval
 	for _, number := range list {
 		l := e.locked[number]
 		if l == nil || now.Sub(l.seenAt) > gap {
