@@ -82,6 +82,21 @@ func newFleet(tb testing.TB) *fleet {
 	return &fleet{tb, pgtest.Conn(tb, url), db.Evaluation(time.Minute), db}
 }
 
+// lock locks a checkpoint in a transaction of somebody else, until the returned function is called or the test ends.
+func (f *fleet) lock(partition int) (unlock func()) {
+	f.tb.Helper()
+	other, err := pgtest.Conn(f.tb, f.conn.Config().ConnString()).Begin(f.tb.Context())
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	if _, err := other.Exec(f.tb.Context(), `select from checkpoint where partition = $1 for update`, partition); err != nil {
+		f.tb.Fatal(err)
+	}
+	unlock = func() { _ = other.Rollback(context.WithoutCancel(f.tb.Context())) }
+	f.tb.Cleanup(unlock)
+	return unlock
+}
+
 func (f *fleet) exec(sql string, args ...any) {
 	f.tb.Helper()
 	if _, err := f.conn.Exec(context.Background(), sql, args...); err != nil {
@@ -199,20 +214,11 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 // handed over.
 func TestALockedPartitionCostsNoOther(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	db := openAt(t, url)
-	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f := newFleet(t)
 	f.beat("a")
 	f.want("a holds all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 	f.exec(`update checkpoint set lease_until = now() + interval '1 s'`)
-	other, err := pgtest.Conn(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
-	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 7 for update`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := f.lock(7)
 	f.want("a holds all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 	if renewed := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where lease_until > now() + interval '10 s'`); renewed != "0 1 2 3 4 5 6" {
 		t.Errorf("the leases of %s are renewed; want those of all but 7", renewed)
@@ -221,9 +227,7 @@ func TestALockedPartitionCostsNoOther(t *testing.T) {
 	f.hold("b")
 	f.want("a gives up a half", f.hold("a"), 0, 1, 2, 3)
 	f.want("b takes what is free", f.hold("b"), 4, 5, 6)
-	if err := other.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	f.want("a gives up the last", f.hold("a"), 0, 1, 2, 3)
 	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
 }
@@ -232,21 +236,12 @@ func TestALockedPartitionCostsNoOther(t *testing.T) {
 // one that each replica would take first. Two replicas that each have room for one take the other, and one of them gets it.
 func TestALockedPartitionHidesNoOther(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	db := openAt(t, url)
-	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f := newFleet(t)
 	f.beat("a")
 	f.beat("b")
 	f.exec(`update replica set evaluated_at = now()`)
 	f.exec(`update checkpoint set owner = case when partition < 5 then 'a' else 'b' end, token = 1, lease_until = now() + interval '15 s' where partition > 1`)
-	other, err := pgtest.Conn(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
-	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 0 for update`); err != nil {
-		t.Fatal(err)
-	}
+	f.lock(0)
 	f.want("a takes the one that is not locked", f.hold("a"), 1, 2, 3, 4)
 	f.want("b has room for the one that is locked", f.hold("b"), 5, 6, 7)
 	holding, err := f.store.Hold(t.Context(), evaluator.HoldRequest{Replica: "b", LeaseFor: leaseFor})
@@ -275,9 +270,7 @@ func (silent) Observe(context.Context, source.ObserveQuery) (source.Observation,
 // others, and the log names the partition: once the lock has been seen for a lease, and then every five minutes.
 func TestALockedPartitionIsLogged(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	db := openAt(t, url)
-	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f := newFleet(t)
 	f.beat("a")
 	now, log := time.Unix(1_800_000_000, 0), &strings.Builder{}
 	e, err := evaluator.New(evaluator.Options{
@@ -287,14 +280,7 @@ func TestALockedPartitionIsLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := pgtest.Conn(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
-	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 7 for update`); err != nil {
-		t.Fatal(err)
-	}
+	unlock := f.lock(7)
 	tick := func(after time.Duration, lines int) {
 		t.Helper()
 		now = now.Add(after)
@@ -322,9 +308,7 @@ func TestALockedPartitionIsLogged(t *testing.T) {
 	if taken := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where owner = 'a'`); taken != "0 1 2 3 4 5 6" {
 		t.Errorf("it holds %s", taken)
 	}
-	if err := other.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	now = now.Add(time.Hour)
 	if _, err := e.Tick(t.Context()); err != nil {
 		t.Fatal(err)

@@ -50,8 +50,11 @@ describe("the inbox", { timeout: 1_200_000 }, () => {
     await rowOf(page, "third").waitFor(visible);
     assert.equal(await rows(page).count(), 3);
     await rowOf(page, "second").focus();
+    // The page shows the new state before the server has it.
+    const stored = page.waitForResponse(/\/alerts\/acknowledge$/);
     await page.keyboard.press("a");
     await rowOf(page, "second").waitFor({ state: "detached" });
+    assert.equal((await stored).status(), 200);
     await tab(page, new RegExp(`^Firing\\s*${firing - 1}$`)).waitFor(visible);
     await tab(page, new RegExp(`^Acknowledged\\s*${acknowledged + 1}$`)).waitFor(visible);
     await page.reload();
