@@ -71,7 +71,7 @@ func (w *world) replica(change ...func(*app.Options)) (address string, logged *l
 	go func() { ended <- a.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := await(w.t, "it has ended", ended); err != nil {
 			w.t.Errorf("Run: %v", err)
 		}
 		if err := a.Close(context.Background()); err != nil {

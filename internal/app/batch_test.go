@@ -121,12 +121,7 @@ func TestOneHarmsNoBatch(t *testing.T) {
 	}
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := w.newDispatcher(notify.Options{Poll: time.Hour}).Tick(t.Context())
-		ended <- err
-	}()
-	<-called
+	ended := w.underWay(w.newDispatcher(notify.Options{Poll: time.Hour}), called)
 	w.until("all are begun", func() bool { return len(w.column(`select '' from attempt_history`)) == 6 })
 	locked := strings.TrimSpace(w.column(`select min(notification_id::text) from outbox`)[0])
 	if _, err := holder.Exec(t.Context(), `select from outbox where notification_id = '`+locked+`' for update`); err != nil {
@@ -137,7 +132,7 @@ func TestOneHarmsNoBatch(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), `commit`); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
+	if err := await(t, "it has ended", ended); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 6")

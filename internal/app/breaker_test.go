@@ -204,12 +204,7 @@ func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 	w.pauseIsOver()
 	const lease = 2 * time.Second
 	prober := w.newDispatcher(notify.Options{Lease: lease, Replica: "prober"})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := prober.Tick(t.Context())
-		ended <- err
-	}()
-	<-called
+	ended := w.underWay(prober, called)
 	began := time.Now()
 	other := w.newDispatcher(notify.Options{Replica: "other"})
 	w.until("a lease has passed", func() bool {
@@ -219,7 +214,7 @@ func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 		return time.Since(began) > lease
 	})
 	release()
-	if err := <-ended; err != nil {
+	if err := await(t, "it has ended", ended); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("closed", breakers, "0 failures, opening 0")
@@ -306,7 +301,7 @@ func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
 			w.raiseFor(hook, "a")
 			delivered := make(chan struct{})
 			go func() { defer close(delivered); w.deliver() }()
-			<-called
+			await(t, "a call is under way", called)
 			edited, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
 			if err != nil {
 				t.Fatal(err)
@@ -316,7 +311,7 @@ func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
 				t.Fatal(err)
 			}
 			close(answer)
-			<-delivered
+			await(t, "the pass has ended", delivered)
 			edited, err = w.db.Webhooks().Get(t.Context(), tenant, hook)
 			if err != nil {
 				t.Fatal(err)

@@ -388,7 +388,7 @@ func TestUndoWaitsForWhoEnablesAWebhook(t *testing.T) {
 		return err == nil && waits
 	})
 	w.exec(`commit`)
-	if restored := <-undone; restored != 1 {
+	if restored := await(t, "the alerts are restored", undone); restored != 1 {
 		t.Errorf("restored %d", restored)
 	}
 	w.wantColumn("inbox", healthAlerts, "RESOLVED")

@@ -134,7 +134,7 @@ func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	})
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
 	close(jira.open)
-	if err := <-ended; err != nil {
+	if err := await(t, "it has ended", ended); err != nil {
 		t.Fatal(err)
 	}
 	if issues := jira.Issues(); len(issues) != 1 {
@@ -166,7 +166,7 @@ func TestAnOutageDuringASearch(t *testing.T) {
 	store.away.Store(false)
 	w.until("all is recorded", func() bool { return len(w.column(`select 'open' from outbox`)) == 0 })
 	stop()
-	<-ended
+	await(t, "it has ended", ended)
 	if issues := jira.Issues(); len(issues) != 1 {
 		t.Errorf("%d issues, want 1: %+v", len(issues), issues)
 	}

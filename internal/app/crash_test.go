@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tocsin/internal/programtest"
+	"tocsin/notify"
 )
 
 // process is a replica as an operating-system process.
@@ -118,6 +119,40 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
+// await waits for a value, or until a channel is closed. A bare receive would hang until the time of the whole package is
+// over.
+func await[T any](t testing.TB, what string, from <-chan T) (received T) {
+	t.Helper()
+	select {
+	case received = <-from:
+	case <-time.After(waitLimit):
+		t.Fatalf("gave up waiting until %s", what)
+	}
+	return received
+}
+
+// underWay makes passes of a dispatcher until a call is under way, and returns what the last one ends with. A pass makes
+// no call if the machine is so busy that half a lease is over by then.
+func (w *world) underWay(d *notify.Dispatcher, called <-chan struct{}) (ended <-chan error) {
+	w.t.Helper()
+	last := make(chan error, 1)
+	go func() {
+		for {
+			_, err := d.Tick(w.t.Context())
+			select {
+			case <-called:
+				last <- err
+				return
+			case <-w.t.Context().Done():
+				return
+			case <-time.After(shortestPause):
+			}
+		}
+	}()
+	await(w.t, "a call is under way", called)
+	return last
+}
+
 // TestKilledInTheCommit blocks the replica inside a statement by a trigger that waits for a lock,
 // kills it there, and lets another one continue. internal/simulate covers kills before and after
 // each call.
@@ -161,7 +196,7 @@ func TestKilledDuringTheCall(t *testing.T) {
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	called, release := w.receiver.hang()
 	first := w.serve()
-	<-called
+	await(t, "a call is under way", called)
 	id := w.column(`select notification_id::text from notification`)[0]
 	if got := get(t, first.address, "/api/v1/notifications/"+id); !strings.Contains(got, `"UNDER_WAY"`) || !strings.Contains(got, `"bodySha256"`) {
 		t.Errorf("while the receiver is called, the notification reads %s", got)

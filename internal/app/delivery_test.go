@@ -305,12 +305,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 	w.raiseFor(w.webhook("ops"), "a")
 	const lease = 2 * time.Second
 	slow := w.newDispatcher(notify.Options{Lease: lease})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := slow.Tick(t.Context())
-		ended <- err
-	}()
-	<-called
+	ended := w.underWay(slow, called)
 	// A lease later, the row is still not available.
 	began := time.Now()
 	w.until("a lease has passed", func() bool {
@@ -320,10 +315,10 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 		return time.Since(began) > lease
 	})
 	release()
-	if err := <-ended; err != nil {
+	if err := await(t, "it has ended", ended); err != nil {
 		t.Fatal(err)
 	}
-	w.wantColumn("attempts", attempts, "1 DELIVERED")
+	w.wantColumn("calls", `select verdict from attempt_history where verdict <> 'NOT_MADE'`, "DELIVERED")
 }
 
 func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {

@@ -229,7 +229,7 @@ func TestManyGatherAtOnce(t *testing.T) {
 		}()
 	}
 	for range dispatchers {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}

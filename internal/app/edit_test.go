@@ -264,7 +264,7 @@ func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if edited := <-done; edited.ArmedSinceNS < judged {
+	if edited := await(t, "it is done", done); edited.ArmedSinceNS < judged {
 		t.Errorf("armed since %d, before what was evaluated meanwhile, %d", edited.ArmedSinceNS, judged)
 	}
 }

@@ -155,7 +155,7 @@ func TestReplicasAnnounceAtOnceAndOnce(t *testing.T) {
 		}()
 	}
 	for range replicas {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}

@@ -441,7 +441,7 @@ func TestActionThatEndsInADeadlockIsRepeated(t *testing.T) {
 	if err := held.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-acted; err != nil {
+	if err := await(t, "the action has ended", acted); err != nil {
 		t.Errorf("resolve: %v", err)
 	}
 	w.wantColumn("state", alertStates, "RESOLVED 1")

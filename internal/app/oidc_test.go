@@ -271,7 +271,7 @@ func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	if err := edit.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-recognised; err != nil {
+	if err := await(t, "the person is recognised", recognised); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("the account", `select name || ' ' || role || ' ' || disabled from account where email = 'eve@example.com'`, "Eve, gone editor true")

@@ -58,7 +58,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.Run(ctx) }()
 	for range 3 {
-		<-called
+		await(t, "a call is under way", called)
 	}
 	store.away.Store(true)
 	close(answer)
@@ -66,7 +66,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	store.away.Store(false)
 	w.until("all is recorded", func() bool { return len(w.column(`select 'open' from outbox`)) == 0 })
 	stop()
-	<-ended
+	await(t, "it has ended", ended)
 	if got := w.receiver.received(); len(got) != 3 {
 		t.Errorf("received %v, want each once", got)
 	}

@@ -178,7 +178,7 @@ func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	settings := []string{"TOCSIN_PARTITION_LEASE=10m", "TOCSIN_HEARTBEAT_INTERVAL=300ms"}
 	first := w.serve(settings...)
 	w.fail(rule.ArmedSinceNS+1000, "a")
-	<-called
+	await(t, "a call is under way", called)
 	second := w.serve(append(settings, "TOCSIN_ROLES=evaluate")...)
 	w.wantShares("two share", first, second)
 	ended := first.terminate(t)

@@ -260,7 +260,7 @@ func (w *alertmanagerWorld) resendWhile(change string, alert uuid.UUID) int {
 	if err := tx.Commit(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := <-failed; err != nil {
+	if err := await(w.t, "it has failed", failed); err != nil {
 		w.t.Fatal(err)
 	}
 	return <-sent

@@ -284,7 +284,7 @@ func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
 		return err == nil && waits
 	})
 	w.exec(`commit`)
-	if err := <-swept; err != nil {
+	if err := await(t, "the sweep has ended", swept); err != nil {
 		t.Log("the waiting sweep gave up:", err)
 	}
 	w.sweep()

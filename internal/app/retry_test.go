@@ -248,7 +248,7 @@ func TestTwoPeopleRetryAtOnce(t *testing.T) {
 		}()
 	}
 	for range 3 * people {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}
@@ -339,7 +339,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 		}()
 	}
 	for range 4 {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}

@@ -264,12 +264,12 @@ func TestApplicationsAtOnce(t *testing.T) {
 		}()
 	}
 	for range clients {
-		if err := <-ended; err != nil {
+		if err := await(t, "it has ended", ended); err != nil {
 			t.Error(err)
 		}
 	}
 	stop()
-	if err := <-ticked; err != nil {
+	if err := await(t, "the tick has ended", ticked); err != nil {
 		t.Errorf("tick: %v", err)
 	}
 	if whose := w.column(`select distinct filter->>'errorMessageContains' from rule where deleted_at is null`); len(whose) != 1 {

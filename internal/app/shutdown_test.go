@@ -109,7 +109,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 				status, _ := call(t, http.MethodPost, base+"/api/v1/webhooks/"+hook.String()+"/test", map[string]any{})
 				slow <- status
 			}()
-			<-called
+			await(t, "a call is under way", called)
 			w.until("everybody is served", func() bool { return busy.answered.Load() > 100 && kept.answered.Load() > 100 })
 
 			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -140,7 +140,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 				t.Errorf("a new connection: %v", err)
 			}
 			release()
-			if status := <-slow; status != http.StatusOK {
+			if status := await(t, "the slow call has ended", slow); status != http.StatusOK {
 				t.Errorf("the call under way: %d", status)
 			}
 			<-p.over

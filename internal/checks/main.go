@@ -20,8 +20,8 @@
 //
 // `checks tests FILE -- COMMAND…` runs commands that print what `go test -json` does, side by side. Each of them comes
 // after its own --. It ends with the list of the slowest tests, and writes to the file which failed tests deserve a second
-// try alone, on a machine that does nothing else: few, and none with a data race or a panic. The continuous integration
-// runs those again and names each that passed then.
+// try alone, on a machine that does nothing else: few, and none with a data race or a panic; all tests of a package that
+// ran out of time. The continuous integration runs those again and names each that passed then.
 //
 // The tests of this package check the import map of everything that the product links.
 package main

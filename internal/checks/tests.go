@@ -44,12 +44,16 @@ type failures struct {
 }
 
 // add adds a failure. A data race and a panic are real, however rarely they occur. A package that
-// fails without a failed test did not compile, or ended early.
+// fails without a failed test did not compile, or ended early. One that ran out of time ends with a panic of its own, and
+// says nothing of the tests that had not begun, so that all of them are tried again.
 func (f *failures) add(id testID, said string) {
-	if strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic:") {
+	outOfTime := strings.Count(said, "panic: test timed out after")
+	if strings.Contains(said, "DATA RACE") || strings.Count(said, "panic:") > outOfTime {
 		f.certain = true
 	}
 	switch {
+	case id.test == "" && outOfTime > 0:
+		f.byPackage[id.pkg] = []string{".*"}
 	case id.test == "":
 		f.certain = f.certain || len(f.byPackage[id.pkg]) == 0
 	case !strings.Contains(id.test, "/"):

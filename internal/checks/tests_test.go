@@ -84,6 +84,9 @@ func TestFewFailedTestsAreTriedAgain(t *testing.T) {
 			fail("a", "TestFive", "") + fail("a", "TestSix", "") + fail("b", "TestSeven", ""), ""},
 		{"a data race", fail("a", "TestOne", "WARNING: DATA RACE\n") + fail("a", "", ""), ""},
 		{"a panic", fail("a", "TestOne", "panic: nil\n") + fail("a", "", ""), ""},
+		{"a package out of time", fail("a", "TestOne", "") + fail("a", "", "panic: test timed out after 20m0s\n"), "a ^(.*)$\n"},
+		{"a panic before the time was over", fail("a", "", "panic: nil\npanic: test timed out after 20m0s\n"), ""},
+		{"a data race of a package out of time", fail("a", "TestOne", "") + fail("a", "", "WARNING: DATA RACE\npanic: test timed out after 20m0s\n"), ""},
 		{"a package that ended early", fail("a", "TestOne", "") + fail("b", "", "exit status 2\n"), ""},
 		{"a build", `{"Action":"build-fail","ImportPath":"b"}` + "\n" + fail("a", "TestOne", ""), ""},
 	} {
