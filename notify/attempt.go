@@ -149,24 +149,37 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 // it does not send the message again, even if it claims it again.
 const storing = time.Hour
 
+// The pauses between tries to store an outcome: the first one, which grows, and the longest one. From then on it is worth
+// a warning.
+const (
+	firstStoringPause   = 50 * time.Millisecond
+	longestStoringPause = 2 * time.Second
+)
+
 // goOnStoring keeps trying to store an outcome: for two leases, or for an hour if the message has
-// arrived. An outcome that is not stored means that the message is sent again.
+// arrived, at whichever of its recipients. An outcome that is not stored means that the message is
+// sent again.
 func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) {
-	began := d.Clock()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	began, warned := d.Clock(), false
+	log := d.log(s).With(slog.String("verdict", s.Outcome.Verdict.String()))
+	for pause := firstStoringPause; ; pause = min(2*pause, longestStoringPause) {
 		<-time.After(pause)
 		bound := 2 * d.Lease
-		if s.Outcome.Verdict == VerdictDelivered && d.running.Load() {
+		if (s.Outcome.Verdict == VerdictDelivered || len(s.Outcome.Reached) > 0) && d.running.Load() {
 			bound = max(bound, storing)
 		}
 		if d.Clock().Sub(began) > bound {
-			d.log(s).ErrorContext(ctx, "outcome not stored, so the message may be sent again; run tocsin doctor for the remedy", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
+			log.ErrorContext(ctx, "outcome not stored, so the message may be sent again; run tocsin doctor for the remedy", slog.Any("error", err))
 			return
 		}
 		var settled Settled
-		if settled, err = d.settlements.do(ctx, *s); err == nil {
+		if settled, err = d.settlements.alone(ctx, *s); err == nil {
 			d.settled(ctx, s, settled)
 			return
+		}
+		if pause == longestStoringPause && !warned {
+			warned = true
+			log.WarnContext(ctx, "outcome not stored yet; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
 		}
 	}
 }

@@ -55,12 +55,13 @@ func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err
 	}
 }
 
-// do submits an item and waits for its result.
-func (b *batcher[T, R]) do(ctx context.Context, item T) (result R, err error) {
-	ended := make(chan struct{})
-	b.add(ctx, item, func(r R, e error) { result, err = r, e; close(ended) })
-	<-ended
-	return result, err
+// alone makes a call for one item, beside the others: an item that waits long holds up none of them.
+func (b *batcher[T, R]) alone(ctx context.Context, item T) (result R, err error) {
+	results, err := b.bounded(ctx, []T{item})
+	if err != nil {
+		return result, err
+	}
+	return results[0], nil
 }
 
 // work makes calls while items wait.

@@ -129,8 +129,9 @@ func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
 // calls is a sender that takes some time and counts the attempts under way.
 type calls struct {
 	takes time.Duration
-	// verdict defaults to VerdictDelivered.
+	// verdict defaults to VerdictDelivered; reached are the recipients that have the message.
 	verdict   notify.Verdict
+	reached   []string
 	mu        sync.Mutex
 	now, most int
 	at        []time.Time
@@ -157,7 +158,7 @@ func (c *calls) send(ctx context.Context) notify.Outcome {
 	defer func() { c.mu.Lock(); c.now--; c.mu.Unlock() }()
 	select {
 	case <-time.After(takes):
-		return notify.Outcome{Verdict: verdict}
+		return notify.Outcome{Verdict: verdict, Reached: c.reached}
 	case <-ctx.Done():
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
 	}

@@ -3,7 +3,11 @@ package notify_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,25 +142,98 @@ func TestAnotherGenerationIsSent(t *testing.T) {
 func TestStoringEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict   notify.Verdict
+		reached   []string
 		runs, end time.Duration
+		// logged are the levels of what is logged about the outcome, and when it is logged.
+		logged []string
 	}{
-		"no success":   {notify.VerdictRetry, 10 * time.Minute, 10 * time.Minute},
-		"a success":    {notify.VerdictDelivered, 2 * time.Hour, 2 * time.Hour},
-		"a stop early": {notify.VerdictDelivered, 10 * time.Second, 3 * time.Minute},
-		"a stop late":  {notify.VerdictDelivered, 10 * time.Minute, 11 * time.Minute},
+		"no success":   {notify.VerdictRetry, nil, 10 * time.Minute, 10 * time.Minute, []string{"WARN 5s", "ERROR 1m1s"}},
+		"a success":    {notify.VerdictDelivered, nil, 2 * time.Hour, 2 * time.Hour, []string{"WARN 5s", "ERROR 1h0m1s"}},
+		"some have it": {notify.VerdictRetry, []string{"a@example.com"}, 2 * time.Hour, 2 * time.Hour, []string{"WARN 5s", "ERROR 1h0m1s"}},
+		"a stop early": {notify.VerdictDelivered, nil, 10 * time.Second, 3 * time.Minute, []string{"WARN 5s", "ERROR 1m1s"}},
+		"a stop late":  {notify.VerdictDelivered, nil, 10 * time.Minute, 11 * time.Minute, []string{"WARN 5s", "ERROR 10m1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := uuid.New()
 				a := &away{outbox: &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}}
-				d := dispatcher(t, a.outbox, &calls{verdict: c.verdict}, func(o *notify.Options) { o.Store = a })
+				var logged logs
+				d := dispatcher(t, a.outbox, &calls{verdict: c.verdict, reached: c.reached}, func(o *notify.Options) { o.Store, o.Logger = a, slog.New(&logged) })
 				time.AfterFunc(time.Microsecond, func() { a.leave(1000 * time.Hour) })
 				began := time.Now()
 				run(d, c.runs)
+				if !slices.Equal(logged.about("outcome not stored", began), c.logged) {
+					t.Errorf("logged %q, want %q", logged.about("outcome not stored", began), c.logged)
+				}
 				if took := time.Since(began); took > c.end {
 					t.Errorf("took %v to end, want at most %v", took, c.end)
 				}
 			})
 		})
 	}
+}
+
+// logs keeps what is logged.
+type logs struct {
+	slog.Handler
+
+	mu   sync.Mutex
+	kept []slog.Record
+}
+
+func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
+
+func (l *logs) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = append(l.kept, r)
+	return nil
+}
+
+// about returns the levels of the messages that begin with some text, and when they were logged, in whole seconds.
+func (l *logs) about(text string, began time.Time) (levels []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.kept {
+		if strings.HasPrefix(r.Message, text) {
+			levels = append(levels, fmt.Sprintf("%v %v", r.Level, r.Time.Sub(began).Truncate(time.Second)))
+		}
+	}
+	return levels
+}
+
+// stuck is an outbox in which the row of one message is locked.
+type stuck struct {
+	*outbox
+
+	locked uuid.UUID
+	// spoilt counts the calls for several outcomes that failed.
+	spoilt int
+}
+
+func (s *stuck) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+	<-time.After(20 * time.Millisecond)
+	if slices.ContainsFunc(settlements, func(t notify.Settlement) bool { return t.NotificationID == s.locked }) {
+		if len(settlements) > 1 {
+			s.mu.Lock()
+			s.spoilt++
+			s.mu.Unlock()
+		}
+		return nil, errors.New("lock timeout")
+	}
+	return s.outbox.Settle(ctx, settlements)
+}
+
+// An outcome that cannot be stored for long makes one batch fail, and none of those that follow.
+func TestAStuckOutcomeSpoilsOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		all := deliveries(2000, id, time.Minute)
+		s := &stuck{outbox: &outbox{due: all, limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}, locked: all[0].NotificationID}
+		run(dispatcher(t, s.outbox, &calls{takes: 10 * time.Millisecond}, func(o *notify.Options) { o.Store = s }), time.Minute)
+		if len(s.settled) != 1999 || s.spoilt != 1 {
+			t.Errorf("%d outcomes stored, %d batches failed; want 1999 and 1", len(s.settled), s.spoilt)
+		}
+	})
 }

@@ -121,12 +121,12 @@ func (w *world) until(what string, holds func() bool) {
 
 // await waits for a value, or until a channel is closed. A bare receive would hang until the time of the whole package is
 // over.
-func await[T any](t testing.TB, what string, from <-chan T) (received T) {
-	t.Helper()
+func await[T any](tb testing.TB, what string, from <-chan T) (received T) {
+	tb.Helper()
 	select {
 	case received = <-from:
 	case <-time.After(waitLimit):
-		t.Fatalf("gave up waiting until %s", what)
+		tb.Fatalf("gave up waiting until %s", what)
 	}
 	return received
 }
