@@ -184,8 +184,12 @@ describe("parts of pages", { timeout: 2_160_000 }, () => {
   });
 
   const boxOf = async (locator) => {
-    await locator.waitFor(visible);
-    return locator.boundingBox();
+    for (;;) {
+      await locator.waitFor(visible);
+      const box = await locator.boundingBox();
+      // A row that is drawn anew has none.
+      if (box) return box;
+    }
   };
 
   for (const width of [1920, 2560, 3840]) {

@@ -211,8 +211,10 @@ func (w *world) bites(t *testing.T) {
 			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},
 		"a notification is given up": {`UPDATE settlement SET status = 'EXHAUSTED' WHERE notification_id = ` + someNotification, []finding{undelivered}},
 		"an attempt after the delivery": {
-			`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
-			SELECT notification_id, max(attempt) + 1, 1, 'another' FROM attempt_history WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
+			`WITH another AS (INSERT INTO attempt (notification_id, attempt, claim_token, replica)
+				SELECT notification_id, max(attempt) + 1, 1, 'another' FROM attempt_history WHERE notification_id = ` + someNotification + ` GROUP BY 1
+				RETURNING notification_id, attempt)
+			INSERT INTO torture.claim SELECT notification_id, attempt, true FROM another`,
 			[]finding{repeatedOutside},
 		},
 		"a digest lost one": {
