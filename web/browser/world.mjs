@@ -42,7 +42,9 @@ async function build(world, undo) {
   const clickhouse = new URL(required("TOCSIN_TEST_CLICKHOUSE_URL"));
   if (!existsSync(binary)) throw new Error(`${binary} does not exist: run make build`);
   if (!existsSync(browserPath)) {
-    throw new Error(`no browser at ${browserPath}: run apt-get install chromium-headless-shell, or name one in CHROMIUM`);
+    throw new Error(
+      `no browser at ${browserPath}: run apt-get install chromium-headless-shell, or name one in CHROMIUM`,
+    );
   }
   const database = `browser_${randomBytes(6).toString("hex")}`;
 
