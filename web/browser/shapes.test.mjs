@@ -187,7 +187,7 @@ describe("parts of pages", { timeout: 2_160_000 }, () => {
     for (;;) {
       await locator.waitFor(visible);
       const box = await locator.boundingBox();
-      // A row that is drawn anew has none.
+      // A row that is drawn again has none.
       if (box) return box;
     }
   };
