@@ -45,8 +45,8 @@ export default defineConfig({
     ],
     setupFiles: ["src/test/setup.ts"],
     restoreMocks: true,
-    // A bound for tests that hang, not for those that are slow on a busy machine.
-    testTimeout: 30_000,
+    // A bound for tests that hang, not for those that are slow on a busy machine: three seconds may become forty there.
+    testTimeout: 120_000,
     // Machines of the continuous integration also do other work. A test that passes at its second
     // try is reported.
     retry: process.env.CI === "true" ? 1 : 0,

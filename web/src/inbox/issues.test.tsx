@@ -228,7 +228,7 @@ test("a view is saved, opened and deleted", async () => {
   );
   expect(saved).toEqual([{ name: "Orders", search: "severity=critical&app=orders", shared: true }]);
   await user.type(screen.getByLabelText("Save these filters as"), "Orders");
-  expect(screen.getByRole("button", { name: "Replace view" })).toBeVisible();
+  expect(await screen.findByRole("button", { name: "Replace view" })).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Close" }));
   await router.navigate({ to: "/inbox" });
   await user.click(screen.getByRole("button", { name: "Views" }));
