@@ -482,3 +482,30 @@ func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 		t.Errorf("text %q, want it to begin with %q", got.Text, want)
 	}
 }
+
+// TestADigestThatIsRepeatedHoldsUpNoOther has a digest whose repetition is due, and messages that became ready before that:
+// these are combined as well, and not sent one by one.
+func TestADigestThatIsRepeatedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.judging()
+	hook := w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond)
+	w.storm(hook, 30)
+	first := w.claim()
+	if len(first) != 1 || first[0].Reason != notify.ReasonDigest {
+		t.Fatalf("claimed %+v, want a digest", first)
+	}
+	w.storm(hook, 25)
+	if err := w.settle(settlement(&first[0], notify.VerdictNotMade, notify.Retrying)); err != nil {
+		t.Fatal(err)
+	}
+	w.until("nothing is open", func() bool {
+		w.deliver()
+		return len(w.column(stillOpen)) == 0
+	})
+	w.wantColumn("digests", digestSizes, "30", "25")
+	if sum := got(); sum != (counted{digests: 2, notifications: 55}) {
+		t.Errorf("received %+v, want two digests of 55 notifications", sum)
+	}
+	w.wantWhole()
+}

@@ -381,7 +381,9 @@ func deliveryGone(l *law) {
 	}
 }
 
-func deliveryGathered(l *law) {
+// gathers replaces the webhook and the rule of the law by ones whose messages are gathered above two.
+func (l *law) gathers() {
+	l.Helper()
 	hook, err := l.CreateWebhook(notify.Webhook{
 		Name: "digest", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, DigestAbove: 2,
 	})
@@ -390,6 +392,31 @@ func deliveryGathered(l *law) {
 	l.rule, err = l.CreateRule(definition("gathered", hook))
 	l.must(err)
 	l.hold("a")
+}
+
+// deliveryGatheredBefore has a digest whose repetition became due after messages that wait: these are gathered all the
+// same, and come first.
+func deliveryGatheredBefore(l *law) {
+	l.gathers()
+	l.raise(3)
+	repeated := l.one("a")
+	l.raise(4)
+	l.Advance(time.Second)
+	l.settle("a", repeated, notify.NotMade("Not sent"))
+	l.Advance(2 * time.Second)
+	next := l.one("a")
+	if next.Digest == nil {
+		l.Fatalf("claimed %+v, want a digest", next)
+	}
+	l.equal("gathered before the repetition", next.Digest.Size, 4)
+	l.settle("a", next, delivered())
+	l.raise(5)
+	l.equal("claimed next", l.one("a").NotificationID, repeated.NotificationID)
+	l.equal("gathered behind it", l.one("a").Digest.Size, 5)
+}
+
+func deliveryGathered(l *law) {
+	l.gathers()
 	messages := l.raise(2)
 	list := l.claim("a", 1)
 	l.equal("claimed within the bound", len(list), 1)

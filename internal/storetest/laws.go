@@ -353,6 +353,7 @@ func laws() map[string]func(l *law) {
 		"a receiver that is not responding is left alone, and probed":                                      deliveryBroken,
 		"a receiver that is gone is disabled":                                                              deliveryGone,
 		"what is too much for a webhook is gathered":                                                       deliveryGathered,
+		"a digest that is repeated keeps no others from being gathered":                                    deliveryGatheredBefore,
 		"what fails again is announced again":                                                              deliveryFailsAgain,
 		"a person sends a message again":                                                                   deliveryAgain,
 		"a person gives a message up":                                                                      deliveryDiscarded,

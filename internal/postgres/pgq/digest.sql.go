@@ -455,7 +455,8 @@ func (q *Queries) DigestSpan(ctx context.Context, digestID uuid.UUID) (DigestSpa
 const digestWaiting = `-- name: DigestWaiting :many
 select d.webhook_id::uuid as webhook_id,
        (select count(*) from outbox o
-        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()) as digests,
+        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+          and o.ready_at <= coalesce(oldest.ready_at, now())) as digests,
        exists (
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
@@ -463,6 +464,11 @@ select d.webhook_id::uuid as webhook_id,
            offset d.above
        )::boolean as gather
 from (select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as first_at, unnest($3::int[]) as above) d
+cross join lateral (
+    select min(o.ready_at) as ready_at from outbox o
+    where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+) oldest
 `
 
 type DigestWaitingParams struct {
@@ -477,8 +483,9 @@ type DigestWaitingRow struct {
 	Gather    bool
 }
 
-// Returns for webhooks how many digests are due, and whether more messages wait without an attempt
-// than their bounds allow.
+// Returns for webhooks how many due digests are claimed before the messages that wait without an attempt, and whether
+// there are more of these messages than the bounds allow. A digest whose repetition became due after such a message is
+// claimed after it.
 func (q *Queries) DigestWaiting(ctx context.Context, arg DigestWaitingParams) ([]DigestWaitingRow, error) {
 	rows, err := q.db.Query(ctx, digestWaiting, arg.WebhookIds, arg.FirstAt, arg.Above)
 	if err != nil {

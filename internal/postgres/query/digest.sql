@@ -1,16 +1,23 @@
 -- name: DigestWaiting :many
--- Returns for webhooks how many digests are due, and whether more messages wait without an attempt
--- than their bounds allow.
+-- Returns for webhooks how many due digests are claimed before the messages that wait without an attempt, and whether
+-- there are more of these messages than the bounds allow. A digest whose repetition became due after such a message is
+-- claimed after it.
 select d.webhook_id::uuid as webhook_id,
        (select count(*) from outbox o
-        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()) as digests,
+        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+          and o.ready_at <= coalesce(oldest.ready_at, now())) as digests,
        exists (
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
            offset d.above
        )::boolean as gather
-from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
+from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d
+cross join lateral (
+    select min(o.ready_at) as ready_at from outbox o
+    where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+) oldest;
 
 -- name: DigestGather :one
 -- Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,

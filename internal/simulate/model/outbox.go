@@ -314,7 +314,10 @@ func (db *Postgres) gather(dealt notify.Slots, replica string, now time.Time) {
 		switch {
 		case !o.due(now) || o.expired(now):
 		case o.Digest:
-			digests++
+			// One whose repetition became due after a waiting message is claimed after it.
+			if len(waiting) == 0 || !o.ReadyAt.After(waiting[0].ReadyAt) {
+				digests++
+			}
 		case o.Attempts == o.BegunFrom && !o.Alone:
 			waiting = append(waiting, o)
 		}
