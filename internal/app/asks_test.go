@@ -184,7 +184,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorldOf(t, usualPartitions)
 			w.rule(w.webhook("ops"))
 			tap := newWiretap(t, w.pgURL)
 			began := time.Now()

@@ -85,7 +85,7 @@ const owners = `select partition || ' ' || coalesce(owner, 'nobody') from checkp
 // and one is paused: the others take over, and each exchange has one alert.
 func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	tenants := w.tenantsEverywhere()
 	// Leases outlast the test, except at the end of a process that is killed.
 	settings := []string{
@@ -169,7 +169,7 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 // another one evaluates its partitions meanwhile.
 func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	tenants := w.tenantsEverywhere()
 	rule := w.rule(w.webhook("slow"))
 	w.exec(`update webhook set timeout_ms = 60000`)
@@ -206,7 +206,7 @@ func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 func TestChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	const tenantCount, wantExchanges, wantMoves = 8, 25, 25
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	var tenants []string
 	edited := make([]rules.Rule, tenantCount)
 	for i := range tenantCount {

@@ -199,7 +199,7 @@ func (g *closableProxy) shut() (open func()) {
 // makes afterwards is rejected because of its token.
 func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	w.rule(w.webhook("ops"))
 	proxy := w.closableProxy()
 	first := w.serve(append(brisk(), "TOCSIN_CLICKHOUSE_URL="+proxy.url)...)
@@ -234,7 +234,7 @@ func TestPausedInsideATransaction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorldOf(t, usualPartitions)
 			rule := w.rule(w.webhook("ops"))
 			w.fail(rule.ArmedSinceNS+1000, "a")
 			goOn := w.pauseInside(trigger)
@@ -270,7 +270,7 @@ func TestPausedWhileCommitting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorldOf(t, usualPartitions)
 			rule := w.rule(w.webhook("ops"))
 			w.fail(rule.ArmedSinceNS+1000, "a")
 			goOn := w.pauseInside(`create constraint trigger pause ` + c.trigger + ` deferrable initially deferred for each row execute function pause()`)
@@ -310,7 +310,7 @@ func TestPausedDuringACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorldOf(t, usualPartitions)
 			rule := w.rule(w.webhook("ops"))
 			w.exec(`update webhook set timeout_ms = 60000`)
 			w.fail(rule.ArmedSinceNS+1000, "a")
@@ -378,7 +378,7 @@ func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 // notification for ten minutes.
 func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	w.rule(w.webhook("ops"))
 	// How long after its replica's last heartbeat each lease ends.
 	w.exec(`create table released (what text, after_seconds double precision)`)
@@ -433,7 +433,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 // handed over.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	hook := w.webhook("ops")
 	for i := range 4 {
 		w.ruleOf(rules.Definition{Name: strconv.Itoa(i), WebhookIDs: []uuid.UUID{hook}})
@@ -502,7 +502,7 @@ func TestRollingRestart(t *testing.T) {
 // TestLeavingInOrder stops a replica that has leases without knowing, as after a lost answer.
 func TestLeavingInOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	w.tick()
@@ -525,7 +525,7 @@ func TestLeavingInOrder(t *testing.T) {
 // both have done some of the work.
 func TestClocksOfReplicas(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	hook := w.webhook("ops")
 	for i := range 3 {
 		w.ruleOf(rules.Definition{Name: strconv.Itoa(i), WebhookIDs: []uuid.UUID{hook}})
@@ -553,7 +553,7 @@ func TestClocksOfReplicas(t *testing.T) {
 
 func TestReplicasAreListed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorldOf(t, usualPartitions)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	called, release := w.receiver.hang()

@@ -92,7 +92,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newWorldOf(t, usualPartitions)
 			w.manyRules(c.rules, c.tenants)
 			tap := newWiretap(t, w.pgURL)
 			db, err := postgres.Open(t.Context(), tap.url, w.box)
@@ -140,7 +140,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 func BenchmarkTenThousandRules(b *testing.B) {
 	for _, rows := range []int{0, 200, 2000} {
 		b.Run(fmt.Sprintf("%d exchanges", rows), func(b *testing.B) {
-			w := newWorld(b)
+			w := newWorldOf(b, usualPartitions)
 			w.manyRules(10_000, 1)
 			w.interval(b, rows)
 		})
@@ -152,7 +152,7 @@ func BenchmarkTenThousandRules(b *testing.B) {
 func BenchmarkTwoThousandCount(b *testing.B) {
 	for name, withMessages := range map[string]bool{"by names": false, "a quarter by messages": true} {
 		b.Run(name, func(b *testing.B) {
-			w := newWorld(b)
+			w := newWorldOf(b, usualPartitions)
 			w.manyRules(10_000, 1)
 			w.letCount(withMessages)
 			w.exec(`update rule_state set armed_since_ns = armed_since_ns - 86400000000000`)

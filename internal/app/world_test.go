@@ -56,6 +56,16 @@ type world struct {
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
+	return newWorldOf(tb, 1)
+}
+
+// usualPartitions is how many partitions a new database has.
+const usualPartitions = 8
+
+// newWorldOf returns a world whose evaluation is divided into a number of partitions. Each has a first pass, also without
+// rules, so that eight of them take more processor time than most tests take by themselves.
+func newWorldOf(tb testing.TB, partitions int) *world {
+	tb.Helper()
 	w := &world{t: tb, ch: chtest.New(tb), pgURL: pgtest.URL(tb), receiver: newReceiver(tb)}
 	w.conn = pgtest.Conn(tb, w.pgURL)
 	var err error
@@ -66,6 +76,10 @@ func newWorld(tb testing.TB) *world {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(w.db.Close)
+	if partitions != usualPartitions {
+		w.exec(`delete from checkpoint where partition >= $1`, partitions)
+		w.exec(`update checkpoint set share_of = $1`, partitions)
+	}
 	w.evaluator = w.newEvaluator(evaluator.Options{})
 	w.dispatcher = w.newDispatcher(notify.Options{})
 	return w
