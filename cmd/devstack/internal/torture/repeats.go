@@ -25,8 +25,8 @@ type attempt struct {
 }
 
 // recordClaims has Postgres record, in the transaction that claims a message again, whether the outcome of the attempt
-// before was stored by then. The instants of attempts do not say that: an attempt begins with its transaction, which may
-// have begun before the outcome was committed that it saw.
+// before was stored by then, maybe as unknown, which has no verdict. The instants of attempts do not say that: an attempt
+// begins with its transaction, which may have begun before the outcome was committed that it saw.
 func recordClaims(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		CREATE SCHEMA torture;
@@ -34,7 +34,7 @@ func recordClaims(ctx context.Context, conn *pgx.Conn) error {
 		CREATE FUNCTION torture.record() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		    INSERT INTO torture.claim
 		    SELECT NEW.notification_id, NEW.attempts, EXISTS (
-		        SELECT FROM public.attempt a WHERE a.notification_id = OLD.notification_id AND a.attempt = OLD.attempts AND a.verdict IS NOT NULL)
+		        SELECT FROM public.attempt a WHERE a.notification_id = OLD.notification_id AND a.attempt = OLD.attempts AND a.finished_at IS NOT NULL)
 		    ON CONFLICT (notification_id, attempt) DO UPDATE SET after_stored = excluded.after_stored;
 		    RETURN NULL;
 		END $$;
