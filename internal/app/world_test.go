@@ -121,9 +121,6 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if o.LeaseFor == 0 {
 		o.LeaseFor = time.Minute
 	}
-	if source, ok := o.Source.(window.Source); ok && o.Windows == nil {
-		o.Windows = window.New(window.Options{Source: source, Texts: texts, Logger: o.Logger})
-	}
 	e, err := evaluator.New(o)
 	if err != nil {
 		w.t.Fatal(err)

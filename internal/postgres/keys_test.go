@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -122,6 +123,45 @@ func TestCommitWithoutWebhookWritesNothing(t *testing.T) {
 	}
 	if left := one[int](t, p.conn, `select (select count(*) from alert)::int + (select count(*) from notification)::int`); left != 0 {
 		t.Errorf("%d rows were written", left)
+	}
+}
+
+// TestEachMessageOfAnAlertIsThereOnce writes messages that differ from a first one in one respect, or in none. An alert may
+// have several messages about other messages.
+func TestEachMessageOfAnAlertIsThereOnce(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	p.exec(t, `
+		insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange)
+		select gen_random_uuid(), tenant_id, rule_id, 1, 'INFO', 'FIRING', '', '', 'a', 1, '', '', '{}' from rule`)
+	write := func(reason string, generation int, about string) error {
+		_, err := p.conn.Exec(t.Context(), `
+			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, about)
+			select gen_random_uuid(), a.tenant_id, a.alert_id, a.rule_id, w.webhook_id, $1, $2, nullif($3, '')::uuid from alert a cross join webhook w`,
+			reason, generation, about)
+		return err
+	}
+	one, other := uuid.NewString(), uuid.NewString()
+	for i, c := range []struct {
+		reason     string
+		generation int
+		about      string
+		refused    bool
+	}{
+		{"FIRED", 0, "", false},
+		{"FIRED", 0, "", true},
+		{"FIRED", 1, "", false},
+		{"REMINDER", 0, "", false},
+		{"REMINDER", 0, "", true},
+		{"UNDELIVERED", 0, one, false},
+		{"UNDELIVERED", 0, other, false},
+		{"UNDELIVERED", 0, one, false},
+	} {
+		err := write(c.reason, c.generation, c.about)
+		said, _ := errors.AsType[*pgconn.PgError](err)
+		if once := said != nil && said.ConstraintName == "notification_once"; once != c.refused || !c.refused && err != nil {
+			t.Errorf("%d, %s %d about %q: %v", i+1, c.reason, c.generation, c.about, err)
+		}
 	}
 }
 

@@ -281,9 +281,7 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 	case ctx.Err() == nil && !p.Answers(ctx, err):
 	case over(ctx) && (len(windows) > 1 || ctx.Err() != nil):
 		// There is no time left to find out which rule it was.
-		for _, w := range windows {
-			p.remember(w.key())
-		}
+		p.askAlone(ctx, windows, err)
 	case len(windows) == 1:
 		again := !p.slowUntil(windows[0].key()).IsZero()
 		p.remember(windows[0].key())
@@ -299,6 +297,21 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 		middle := len(windows) / 2
 		p.ask(ctx, windows[:middle], over, query)
 		p.ask(ctx, windows[middle:], over, query)
+	}
+}
+
+// askAlone has the next passes ask about windows one by one.
+func (p *Pass) askAlone(ctx context.Context, windows []*Window, err error) {
+	quick := 0
+	for _, w := range windows {
+		if p.slowUntil(w.key()).IsZero() {
+			quick++
+		}
+		p.remember(w.key())
+	}
+	if quick > 0 {
+		p.counter.Logger.WarnContext(ctx, "window rules are counted one by one until they answer in time, because a query for several of them failed or took too long; "+
+			"shorten their windows, or raise intervalSeconds", slog.Int("partition", p.request.Partition), slog.Int("rules", quick), slog.Any("error", err))
 	}
 }
 

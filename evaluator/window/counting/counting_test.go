@@ -229,7 +229,8 @@ func TestNothingIsAskedOnceTheTimeIsUp(t *testing.T) {
 func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{slow: "000"}
-		c := newCounter(s)
+		var logged strings.Builder
+		c := counting.New(counting.Options{Source: s, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		pass := func() *outcome {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
@@ -238,6 +239,9 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 		}
 		if got := pass(); len(got.names) != 0 || len(got.Failed) != 0 || len(s.counts) != 1 {
 			t.Errorf("at first: %v, %v, %v", got.names, got.Failed, s.counts)
+		}
+		if !strings.Contains(logged.String(), "one by one") || !strings.Contains(logged.String(), "rules=50") {
+			t.Errorf("logged %q", logged.String())
 		}
 		// The 50 that were queried together are queried one by one, after the others.
 		got := pass()
@@ -251,6 +255,9 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 		got = pass()
 		if diff := cmp.Diff(windowtest.UpTo(120, "000"), got.names); diff != "" || len(s.counts) != 4 || !slices.Equal(s.counts[3], []string{"000"}) {
 			t.Errorf("at last: %d queries\n%s", len(s.counts), diff)
+		}
+		if n := strings.Count(logged.String(), "one by one"); n != 1 {
+			t.Errorf("it was said %d times that rules are counted one by one", n)
 		}
 		s.slow = ""
 		if pass(); len(s.counts) != 4 {

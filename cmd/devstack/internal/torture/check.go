@@ -148,7 +148,9 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	defer w.truth.mu.Unlock()
 	w.checkAlerts(report, t)
 	w.checkLosses(report, t)
-	w.checkWindows(report, t)
+	if err := w.checkWindows(report, t); err != nil {
+		return nil, err
+	}
 	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)

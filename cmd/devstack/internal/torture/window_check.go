@@ -10,8 +10,12 @@ import (
 )
 
 // checkWindows compares the alerts of window rules with what was written.
-func (w *world) checkWindows(report *Report, t *tables) {
+func (w *world) checkWindows(report *Report, t *tables) error {
 	passes := t.passes()
+	needed, err := w.passesNeeded()
+	if err != nil {
+		return err
+	}
 	for _, l := range w.truth.lives {
 		if !l.rule.counts() {
 			continue
@@ -27,7 +31,7 @@ func (w *world) checkWindows(report *Report, t *tables) {
 			w.checkCounted(report, l, &a)
 		}
 		for _, group := range r.groups() {
-			w.checkGroup(report, l, group, fired[group], passes)
+			w.checkGroup(report, l, group, fired[group], passes, needed)
 		}
 		for group := range fired {
 			if !slices.Contains(r.groups(), group) {
@@ -35,10 +39,11 @@ func (w *world) checkWindows(report *Report, t *tables) {
 			}
 		}
 	}
+	return nil
 }
 
 // checkGroup holds the alerts of a group, in the order in which they fired, to their number and their states.
-func (w *world) checkGroup(report *Report, l *life, group string, fired []alert, passes []int64) {
+func (w *world) checkGroup(report *Report, l *life, group string, fired []alert, passes []int64, needed int) {
 	w.checkApart(report, fired)
 	if l.rule.window.mode == modeAbsence {
 		// Nothing comes any more.
@@ -64,7 +69,7 @@ func (w *world) checkGroup(report *Report, l *life, group string, fired []alert,
 		}
 	}
 	what := fmt.Sprintf("%s: %d alerts of %q while exchanges came", l.rule.name, first, group)
-	if first == 0 && w.truth.evaluatedAbove(l, group, passes, end.UnixNano()) {
+	if first == 0 && w.truth.evaluatedAbove(l, group, passes, needed, end.UnixNano()) {
 		report.find(missed, "%s", what)
 	} else if first == 0 {
 		report.Unevaluated++

@@ -3,6 +3,9 @@
 package torture
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,6 +39,7 @@ func TestPassesProveAnEvaluation(t *testing.T) {
 		group  string
 		armed  int64
 		passes []float64
+		alone  bool
 		want   bool
 	}{
 		"no pass":                         {truth: traffic(0), rule: count},
@@ -43,6 +47,7 @@ func TestPassesProveAnEvaluation(t *testing.T) {
 		"two passes":                      {truth: traffic(0), rule: count, passes: []float64{8, 12}},
 		"many passes":                     {truth: traffic(0), rule: count, passes: []float64{4, 4.5, 6, 8.5, 9, 9.5, 11, 12, 14}, want: true},
 		"three passes":                    {truth: traffic(0), rule: count, passes: []float64{4, 8.7, 13.4}, want: true},
+		"three passes, one by one":        {truth: traffic(0), rule: count, passes: []float64{4, 8.7, 13.4}, alone: true},
 		"commits of one long pass":        {truth: traffic(0), rule: count, passes: []float64{4, 6.1, 8.2}},
 		"many commits of one pass":        {truth: traffic(0), rule: count, passes: []float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}},
 		"passes before the threshold":     {truth: traffic(0), rule: count, passes: []float64{0.1, 2.2, 2.9, 8}},
@@ -63,14 +68,48 @@ func TestPassesProveAnEvaluation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &life{rule: rule{intervalSeconds: 1, window: &c.rule}, periods: []period{{began: span{c.armed * second, c.armed * second}}}}
+			w := &world{replicas: []*replica{{log: logOf(t, c.alone)}}}
+			needed, err := w.passesNeeded()
+			if err != nil {
+				t.Fatal(err)
+			}
 			var passes []int64
 			for _, at := range c.passes {
 				passes = append(passes, int64(at*float64(second)))
 			}
-			if got := c.truth.evaluatedAbove(l, map[bool]string{true: "test", false: c.group}[c.group == ""], passes, 15*second); got != c.want {
+			if got := c.truth.evaluatedAbove(l, map[bool]string{true: "test", false: c.group}[c.group == ""], passes, needed, 15*second); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
+	}
+}
+
+// logOf writes the log of a replica, which says that it counts window rules one by one, or not.
+func logOf(t *testing.T, alone bool) *os.File {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "replica.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	if alone {
+		_, err = log.WriteString(`{"level":"WARN","msg":"` + oneByOne + ` until they answer in time"}`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// TestTheProductSaysThatItCountsOneByOne holds the text that the checker looks for to the source.
+func TestTheProductSaysThatItCountsOneByOne(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../../../../evaluator/window/counting/counting.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(source), `"`+oneByOne) {
+		t.Errorf("no message of %s begins with %q", "evaluator/window/counting", oneByOne)
 	}
 }
 
