@@ -2,12 +2,12 @@
 // and the page with it.
 
 // Seconds of one core, of all processes together.
-const pass = 0.047 // of a partition that has something new, each second
-const alert = 0.000045
-const message = 0.000209
-const windowQuery = 0.033 // for window rules, in each partition
+const pass = 0.033 // of a partition that has something new, each second
+const alert = 0.00003
+const message = 0.000132
+const windowQuery = 0.02 // for window rules, in each partition
 const windowExchange = 0.000_000_9 // which a query for window rules counts: with many of them, this is more
-const windowRule = 0.000_007
+const windowRule = 0.000_006_5
 
 // Kilobytes in Postgres, with indexes.
 const alertKept = 3

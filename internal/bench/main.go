@@ -4,7 +4,7 @@
 // It needs the databases that devstack starts, the program tocsin, and Linux, whose /proc shows
 // what each process used:
 //
-//	make bench          everything, some 25 minutes, into docs/performance
+//	make bench          everything, some 35 minutes, into docs/performance
 //	make bench-quick    some minutes that show that everything works
 //	make bench-redraw   the tables and plots again, from the results in docs/performance
 //
