@@ -81,12 +81,14 @@ type Counter struct {
 	slow map[any]time.Time
 	// leftOut holds the partitions whose last pass left out a slow window.
 	leftOut map[int]bool
+	// warned holds until when it is not logged again for a partition that its windows are asked about one by one.
+	warned map[int]time.Time
 }
 
 // New returns a counter of what a source holds.
 func New(o Options) *Counter {
 	o.TallyLeast = cmp.Or(o.TallyLeast, 8)
-	return &Counter{Options: o, slow: map[any]time.Time{}, leftOut: map[int]bool{}}
+	return &Counter{Options: o, slow: map[any]time.Time{}, leftOut: map[int]bool{}, warned: map[int]time.Time{}}
 }
 
 // Request is what a [Pass] has to know.
@@ -300,19 +302,20 @@ func (p *Pass) ask(ctx context.Context, windows []*Window, over func(context.Con
 	}
 }
 
-// askAlone has the next passes ask about windows one by one.
+// askAlone has the next passes ask about windows one by one. They may take turns with queries for several that fail again,
+// so the log says it once in a while.
 func (p *Pass) askAlone(ctx context.Context, windows []*Window, err error) {
-	quick := 0
 	for _, w := range windows {
-		if p.slowUntil(w.key()).IsZero() {
-			quick++
-		}
 		p.remember(w.key())
 	}
-	if quick > 0 {
-		p.counter.Logger.WarnContext(ctx, "window rules are counted one by one until they answer in time, because a query for several of them failed or took too long; "+
-			"shorten their windows, or raise intervalSeconds", slog.Int("partition", p.request.Partition), slog.Int("rules", quick), slog.Any("error", err))
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	if p.request.Now.Before(p.counter.warned[p.request.Partition]) {
+		return
 	}
+	p.counter.warned[p.request.Partition] = p.request.Now.Add(slowFor)
+	p.counter.Logger.WarnContext(ctx, "window rules are counted one by one until they answer in time, because a query for several of them failed or took too long; "+
+		"shorten their windows, or raise intervalSeconds", slog.Int("partition", p.request.Partition), slog.Int("rules", len(windows)), slog.Any("error", err))
 }
 
 // bounded makes a query. For a slow rule it is bounded to the time that one rule may take. quick says
