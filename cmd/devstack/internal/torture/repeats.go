@@ -26,7 +26,8 @@ type attempt struct {
 
 // recordClaims has Postgres record, in the transaction that claims a message again, whether the outcome of the attempt
 // before was stored by then, maybe as unknown, which has no verdict. The instants of attempts do not say that: an attempt
-// begins with its transaction, which may have begun before the outcome was committed that it saw.
+// begins with its transaction, which may have begun before the outcome was committed that it saw. An outcome that is older
+// than the message is that of a message which a failover took away, and which was written again with the same id.
 func recordClaims(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		CREATE SCHEMA torture;
@@ -34,7 +35,8 @@ func recordClaims(ctx context.Context, conn *pgx.Conn) error {
 		CREATE FUNCTION torture.record() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		    INSERT INTO torture.claim
 		    SELECT NEW.notification_id, NEW.attempts, EXISTS (
-		        SELECT FROM public.attempt a WHERE a.notification_id = OLD.notification_id AND a.attempt = OLD.attempts AND a.finished_at IS NOT NULL)
+		        SELECT FROM public.attempt a WHERE a.notification_id = OLD.notification_id AND a.attempt = OLD.attempts
+		          AND a.finished_at >= coalesce((SELECT n.created_at FROM public.notification n WHERE n.notification_id = OLD.notification_id), '-infinity'))
 		    ON CONFLICT (notification_id, attempt) DO UPDATE SET after_stored = excluded.after_stored;
 		    RETURN NULL;
 		END $$;

@@ -18,7 +18,7 @@ import (
 // began beside the other one. What the claim found decides, not the instants.
 func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 	t.Parallel()
-	w, one, two := onPostgres(t)
+	one, two := onPostgres(t)
 	ctx := t.Context()
 	do := func(conn *pgx.Conn, statement string, args ...any) {
 		t.Helper()
@@ -37,13 +37,16 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 	for name, test := range map[string]struct {
 		id, verdict string
 		// late says that the first sender stores the outcome, perhaps once more, after the claim.
-		late    bool
+		late bool
+		// again says that the message was written after the outcome: a failover had taken it away.
+		again   bool
 		repeats int
 	}{
-		"stored as failed":       {"00000000-0000-0000-0000-000000000001", "RETRY", false, 0},
-		"stored as failed twice": {"00000000-0000-0000-0000-000000000002", "RETRY", true, 0},
-		"stored as delivered":    {"00000000-0000-0000-0000-000000000003", "DELIVERED", false, 1},
-		"not stored":             {"00000000-0000-0000-0000-000000000004", "", true, 1},
+		"stored as failed":                    {"00000000-0000-0000-0000-000000000001", "RETRY", false, false, 0},
+		"stored as failed twice":              {"00000000-0000-0000-0000-000000000002", "RETRY", true, false, 0},
+		"stored as delivered":                 {"00000000-0000-0000-0000-000000000003", "DELIVERED", false, false, 1},
+		"stored as delivered, and taken away": {"00000000-0000-0000-0000-000000000005", "DELIVERED", false, true, 0},
+		"not stored":                          {"00000000-0000-0000-0000-000000000004", "", true, false, 1},
 	} {
 		do(one, waits, test.id)
 		if !test.late {
@@ -54,6 +57,9 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 			do(one, frees, test.id)
 		} else {
 			do(one, unknown, test.id)
+		}
+		if test.again {
+			do(one, "INSERT INTO notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason) VALUES ($1, '', $1, $1, $1, 'FIRED')", test.id)
 		}
 		do(two, claims, test.id)
 		if test.late {
@@ -70,6 +76,10 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 		if len(list) != 2 || list[0].StoredAt.Before(list[1].StartedAt) {
 			t.Fatalf("%s: %+v: the second claim did not begin before the outcome was stored", name, list)
 		}
+		w := &world{truth: &truth{}}
+		if test.again {
+			w.disturbed.note(everyone, list[0].StartedAt)
+		}
 		var report Report
 		w.checkRepeats(&report, notification{ID: test.id}, list, nil, 1)
 		if report.found[repeatedOutside] != test.repeats {
@@ -79,7 +89,7 @@ func TestRepeatsAreJudgedByTheirClaims(t *testing.T) {
 }
 
 // onPostgres starts a Postgres with the product's tables that records claims, and connects to it twice.
-func onPostgres(t *testing.T) (w *world, one, two *pgx.Conn) {
+func onPostgres(t *testing.T) (one, two *pgx.Conn) {
 	t.Helper()
 	o := Options{PostgresBin: os.Getenv("TOCSIN_DEVSTACK_POSTGRES_BIN")}
 	var err error
@@ -102,5 +112,5 @@ func onPostgres(t *testing.T) (w *world, one, two *pgx.Conn) {
 	if err := recordClaims(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	return &world{truth: &truth{}}, one, two
+	return one, two
 }
