@@ -190,30 +190,6 @@ func (p *Pass) takeLeftOut() bool {
 	return leftOut
 }
 
-// Newest gives describe the newest exchange of each of the Groups of windows, in which the caller
-// leaves only those that it wants. What was counted is read regardless of the time: otherwise a
-// count that takes all the time would never raise anything.
-func (p *Pass) Newest(ctx context.Context, windows []*Window, describe func(*Window, []rules.Exchange)) {
-	read := func(ctx context.Context, windows []*Window) (then func(context.Context, bool), err error) {
-		queries := make([]NewestQuery, len(windows))
-		for i, w := range windows {
-			queries[i] = NewestQuery{Query: w.query(), Groups: w.Groups}
-		}
-		newest, err := p.counter.Source.Newest(ctx, queries)
-		if err != nil {
-			return nil, fmt.Errorf("read newest exchanges: %w", err)
-		}
-		return func(context.Context, bool) {
-			for i, w := range windows {
-				describe(w, newest[i])
-			}
-		}, nil
-	}
-	for batch := range slices.Chunk(windows, batchMost) {
-		p.ask(ctx, batch, p.ended, read)
-	}
-}
-
 // batches returns the windows for each query, longest waiting first, and the slow ones, which are asked
 // one by one.
 func (p *Pass) batches(windows []*Window) (batches [][]*Window, slow []*Window) {

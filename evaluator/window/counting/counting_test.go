@@ -52,6 +52,9 @@ type source struct {
 	kindsMost int
 	inexact   []string
 	groups    []counting.Group
+	// lags is a group whose newest exchange the first lagsFor answers do not show.
+	lags    string
+	lagsFor int
 	// tallies and counts record what each query was about, newest the number of groups.
 	tallies []counting.TallyQuery
 	counts  [][]string
@@ -128,7 +131,11 @@ func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 	asked := 0
 	for i, w := range windows {
 		for _, g := range w.Groups {
-			newest[i] = append(newest[i], rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS})
+			e := rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS}
+			if g.Group == s.lags && len(s.newest) < s.lagsFor {
+				e = rules.Exchange{}
+			}
+			newest[i] = append(newest[i], e)
 			asked++
 		}
 	}
@@ -211,6 +218,22 @@ func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 	got := count(t.Context(), newCounter(s), r)
 	if !errors.Is(got.SourceErr, errDown) || len(got.names) != 50 || len(got.Failed) > 0 {
 		t.Errorf("in mid-pass: %v, %d rules, %v", got.SourceErr, len(got.names), got.Failed)
+	}
+}
+
+// TestNewestIsAskedForAgainWhereAServerLags has servers that do not show the newest exchange of one of two groups.
+func TestNewestIsAskedForAgainWhereAServerLags(t *testing.T) {
+	for _, c := range []struct {
+		lagsFor int
+		asked   []int
+		shown   bool
+	}{{0, []int{2}, true}, {1, []int{2, 1}, true}, {2, []int{2, 1, 1}, true}, {3, []int{2, 1, 1}, false}} {
+		s := &source{lags: "lagging", lagsFor: c.lagsFor, groups: []counting.Group{{Group: "other", Observed: 5}, {Group: "lagging", Observed: 5, NewestStartNS: 7}}}
+		got := count(t.Context(), newCounter(s), windowtest.Request(windowtest.Some(1)))
+		newest := got.newest[windowtest.RuleOf(0, "").ID]
+		if len(newest) != 2 || newest[0].ExecutionID != "newest of other" || (newest[1].ExecutionID == "newest of lagging") != c.shown || !slices.Equal(s.newest, c.asked) {
+			t.Errorf("lags for %d: %+v, asked for %v", c.lagsFor, newest, s.newest)
+		}
 	}
 }
 
