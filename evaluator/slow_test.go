@@ -84,3 +84,43 @@ func TestLookBackThatTimesOutFailsNoRule(t *testing.T) {
 	}
 	s.wants(2*passes + 1) // the second rule looks back an hour
 }
+
+// A tenant is deferred up to a watermark, and again in the next pass, whose watermark is earlier, because a server
+// answers whose clock is seconds behind. What the first pass deferred after that watermark is evaluated all the same.
+func TestTenantThatIsDeferredAgainUpToAnEarlierWatermark(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
+	s.e = s.start("a", evaluator.Options{PageSize: 10})
+	for range 10 {
+		s.tick()
+	}
+	s.scans = func(q source.Scan) error {
+		if slices.Contains(q.Tenants.Names, "tenant-0") {
+			s.now += second / 5
+		}
+		return nil
+	}
+	const each = 1000
+	flood := func(name string, ago time.Duration) {
+		for i := range each {
+			s.fail("tenant-0", fmt.Sprint(name, i), ago+time.Duration(each-i)*3*time.Millisecond)
+			s.rows[len(s.rows)-1].visible = []int64{0, 0} // by the clock that is behind, too
+		}
+	}
+	flood("first", 0)
+	began := s.now
+	if result := s.tick(); result.Deferred != 1 || len(s.state.backfills) != 1 {
+		t.Fatalf("the first pass deferred nothing: %+v", result)
+	}
+	s.now = began - 4*second
+	flood("second", time.Second)
+	if result := s.tick(); result.Deferred != 1 {
+		t.Fatalf("the second pass deferred nothing: %+v", result)
+	}
+	s.scans = nil
+	for range 200 {
+		s.tick()
+	}
+	s.wants(2 * each)
+}

@@ -130,7 +130,8 @@ func NextRange(list []*Rule, partitionAt cursor.Position) (after cursor.Position
 	return lead.At, end.StartTimeNS + 1, end
 }
 
-// Defer leaves what lies between two positions to backfills of a tenant's rules, and returns these.
+// Defer leaves what lies between two positions to backfills of a tenant's rules, and returns these. A backfill that
+// ends later still does: by another server's clock, a watermark may be before that of the last pass.
 func (s *Set) Defer(tenant string, from, to cursor.Position) (deferred []Backfill) {
 	t := s.tenants[tenant]
 	if t == nil {
@@ -145,7 +146,9 @@ func (s *Set) Defer(tenant string, from, to cursor.Position) (deferred []Backfil
 		case from.Compare(r.Backfill.At) < 0:
 			r.Backfill.At = from
 		}
-		r.Backfill.Until = &to
+		if until := r.Backfill.Until; until == nil || to.After(*until) {
+			r.Backfill.Until = &to
+		}
 		deferred = append(deferred, *r.Backfill)
 	}
 	return deferred
