@@ -12,7 +12,8 @@
 // something is absent. Servers that are asked in turn are watched one after the other, and
 // each is compared with the others as well. A process that remembers no counts concludes
 // nothing before the next watch, and takes no server that shows less of the minutes before
-// the last watch than the checkpoint says.
+// the last watch than the checkpoint says. Where a tenant comes or goes, the servers are compared
+// once more by the tenants that were watched before.
 //
 // A process that did not watch for a while does not know whether producers could write.
 // Windows that reach into a pause raise nothing: an outage of the source is no absence.
@@ -163,23 +164,31 @@ func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 	if known == nil || known.untilNS != at.UntilNS {
 		known = &watched{late: []lateness{{at.LateNS, now}}}
 	}
+	behind := func(got *Arrivals) bool { return known.showedMore(got, r) }
 	if !slices.Equal(known.tenants, r.Tenants.Names) {
+		if known.counts != nil {
+			level, err := w.level(ctx, known, r)
+			if err != nil {
+				return unknown, err
+			}
+			behind = func(got *Arrivals) bool { return !level[got.Server] }
+		}
 		known = &watched{servers: known.servers, late: known.late}
 	}
 	next := &watched{untilNS: now, tenants: r.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
 	maps.Copy(next.servers, known.servers)
-	asks := max(1, min(len(known.servers), serversMost))
+	asks := known.asks()
 	if known.counts == nil {
 		asks = serversMost // it is unknown which servers there are
 	}
 	answers := map[string]answer{}
 	for range asks {
-		got, err := w.source.Arrivals(ctx, arrivalsQuery(r))
+		got, err := w.arrivals(ctx, r, r.Tenants.Names)
 		if err != nil {
-			return unknown, fmt.Errorf("watch for what is late: %w", err)
+			return unknown, err
 		}
 		next.servers[got.Server] = now
-		answers[got.Server] = next.compare(known, &got, paused, r)
+		answers[got.Server] = next.compare(known, &got, behind(&got), paused, r)
 	}
 	if next.counts == nil {
 		return unknown.ended(r), nil // it is as if nobody had watched
@@ -206,6 +215,31 @@ func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 	defer w.mu.Unlock()
 	w.watches[r.Partition] = next
 	return next.seen, nil
+}
+
+// level returns the servers that show what was known of the tenants that were watched until now. The counts of others
+// cannot be compared with that: without a tenant that has gone, every server would seem to be behind.
+func (w *Watcher) level(ctx context.Context, known *watched, r *Request) (map[string]bool, error) {
+	level := map[string]bool{}
+	for range known.asks() {
+		got, err := w.arrivals(ctx, r, known.tenants)
+		if err != nil {
+			return nil, err
+		}
+		level[got.Server] = !known.showedMore(&got, r)
+	}
+	return level, nil
+}
+
+// arrivals asks what arrived of some tenants.
+func (w *Watcher) arrivals(ctx context.Context, r *Request, tenants []string) (Arrivals, error) {
+	q := arrivalsQuery(r)
+	q.Tenants.Names = tenants
+	got, err := w.source.Arrivals(ctx, q)
+	if err != nil {
+		return got, fmt.Errorf("watch for what is late: %w", err)
+	}
+	return got, nil
 }
 
 // Saw notes that a server answers, so that it is watched as well: where two are asked in
@@ -238,16 +272,23 @@ type answer struct {
 	behind        bool
 }
 
-// compare takes an answer that lacks nothing that was known before. After a pause it is unknown
-// when new exchanges became visible.
-func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *Request) (a answer) {
-	a = answer{whole: seen.Counts, before: seen.Before}
+// asks returns how many servers to ask, so that each one that answers is watched.
+func (w *watched) asks() int { return max(1, min(len(w.servers), serversMost)) }
+
+// showedMore reports whether an answer lacks what was known before. A server shows less than it did before only if
+// exchanges were deleted.
+func (w *watched) showedMore(seen *Arrivals, r *Request) bool {
+	return seen.Server != w.server && misses(seen.Before, w.counts, r) > 0 || w.counts == nil && showsLess(seen.Before, r)
+}
+
+// compare takes an answer, unless its server is behind: it lacks something that was known before. After a pause it is
+// unknown when new exchanges became visible.
+func (w *watched) compare(known *watched, seen *Arrivals, behind, paused bool, r *Request) (a answer) {
+	a = answer{whole: seen.Counts, before: seen.Before, behind: behind}
 	if a.whole == nil {
 		a.whole = map[int64]int64{} // nothing ended, and that is known
 	}
-	// A server shows less than it did before only if exchanges were deleted.
-	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(a.before, r) {
-		a.behind = true
+	if behind {
 		return a
 	}
 	if known.counts != nil && !paused {

@@ -29,6 +29,8 @@ type row struct {
 	route   string
 	ended   int
 	visible map[string]int
+	// tenant is whose exchange it is for the watch; "" is everybody's.
+	tenant string
 }
 
 // archive is a source whose servers show rows at their times. They are queried in turn.
@@ -131,7 +133,10 @@ func (a *archive) Arrivals(_ context.Context, q watch.ArrivalsQuery) (answer wat
 		return answer, cmp.Or[error](err, errDown)
 	}
 	answer.Counts, answer.Before = map[int64]int64{}, map[int64]int64{}
-	a.seen(answer.Server, q.FromNS, q.ToNS, func(_ *row, endedNS int64) {
+	a.seen(answer.Server, q.FromNS, q.ToNS, func(r *row, endedNS int64) {
+		if r.tenant != "" && !slices.Contains(q.Tenants.Names, r.tenant) {
+			return
+		}
 		bucket := endedNS / q.WidthNS * q.WidthNS
 		answer.Counts[bucket]++
 		if endedNS < q.CutNS {
@@ -165,7 +170,7 @@ func (a *archive) add(route string, at int, late map[string]int) {
 	for _, server := range a.servers {
 		visible[server] = at + late[server]
 	}
-	a.rows = append(a.rows, row{route, at, visible})
+	a.rows = append(a.rows, row{route: route, ended: at, visible: visible})
 }
 
 // world evaluates rules on absence over time.
@@ -410,6 +415,25 @@ func TestOtherTenantsAreNotLate(t *testing.T) {
 	}
 }
 
+// TestTenantThatGoes has a tenant whose last window rule is deleted. What it had is not missing: the other tenant's
+// route that becomes silent soon after is absent one window later.
+func TestTenantThatGoes(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 250, nil) // to 245
+	w.every(5, "of the one that goes", -600, 2000, nil)
+	for i := range w.rows {
+		if w.rows[i].route != "orders" {
+			w.rows[i].tenant = "goes"
+		}
+	}
+	w.tenants = []string{"default", "goes"}
+	w.pass(0)
+	w.until(200)
+	w.tenants = []string{"default"}
+	w.until(400)
+	w.want("320 raise orders 0")
+}
+
 // TestMemoryOfWhoDidNotWatchLast hands the partition to another process and back.
 func TestMemoryOfWhoDidNotWatchLast(t *testing.T) {
 	w := newWorld(t, absence("orders"))
@@ -512,6 +536,7 @@ func TestServerThatLagsAfterAHandover(t *testing.T) {
 	for name, changes := range map[string]func(w *world){
 		"another process": func(w *world) { w.restart() },
 		"other tenants":   func(w *world) { w.tenants = append(w.tenants, fmt.Sprint("new ", len(w.tenants))) },
+		"fewer tenants":   func(w *world) { w.tenants = w.tenants[:max(1, len(w.tenants)-1)] },
 	} {
 		for _, every := range []int{frequent, sparse} {
 			for _, lag := range []int{30, 300, 7200} {
@@ -521,6 +546,17 @@ func TestServerThatLagsAfterAHandover(t *testing.T) {
 						w.list[0].WindowSeconds = 12 * every
 						w.servers = []string{"a", "b"}
 						w.every(every, "orders", -9000, 6000, map[string]int{"b": lag})
+						if name == "fewer tenants" {
+							for i := range 6 {
+								w.tenants = append(w.tenants, fmt.Sprint("gone ", i))
+								w.every(30, "of the one that goes", -9000, 6000, map[string]int{"b": lag})
+								for n := range w.rows {
+									if r := &w.rows[n]; r.route != "orders" && r.tenant == "" {
+										r.tenant = fmt.Sprint("gone ", i)
+									}
+								}
+							}
+						}
 						w.pass(0)
 						for at := 10; at < 6000; at += 10 {
 							w.servers = []string{"a", "b"}
@@ -617,7 +653,7 @@ func TestLatenessOfServersThatEachMissSomething(t *testing.T) {
 		w := newWorld(t, absence("orders"))
 		w.servers = []string{"a", "b"}
 		w.every(5, "orders", -1000, 400, nil)
-		w.rows = append(w.rows, row{"x", 100, map[string]int{first: 140, other: 150}}, row{"y", 128, map[string]int{first: 150, other: 140}})
+		w.rows = append(w.rows, row{route: "x", ended: 100, visible: map[string]int{first: 140, other: 150}}, row{route: "y", ended: 128, visible: map[string]int{first: 150, other: 140}})
 		w.pass(0)
 		w.until(200)
 		if late := w.watch.LateNS; late < 40*second {
