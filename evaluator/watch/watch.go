@@ -174,6 +174,9 @@ func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 			behind = func(got *Arrivals) bool { return !level[got.Server] }
 		}
 		known = &watched{servers: known.servers, late: known.late}
+		if at.LateNS > known.mostNS(now) {
+			known.late = append(known.late, lateness{at.LateNS, now}) // a tenant that came brought it
+		}
 	}
 	next := &watched{untilNS: now, tenants: r.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
 	maps.Copy(next.servers, known.servers)

@@ -434,6 +434,27 @@ func TestTenantThatGoes(t *testing.T) {
 	w.want("320 raise orders 0")
 }
 
+// TestTenantThatComesWithItsLateness has a tenant move to a partition that did not know how late its exchanges are.
+// The move stores it in the checkpoint. They stay as late, and none is absent.
+func TestTenantThatComesWithItsLateness(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "another", -600, 1000, nil)
+	w.every(60, "orders", -600, 1020, map[string]int{"a": 215})
+	rule := w.list
+	w.list, w.tenants = nil, []string{"another"}
+	for i := range w.rows {
+		if w.rows[i].route == "orders" {
+			w.rows[i].tenant = "default"
+		}
+	}
+	w.pass(0)
+	w.until(300)
+	w.list, w.tenants = rule, []string{"another", "default"}
+	w.watch.LateNS = 225 * second
+	w.until(900)
+	w.want()
+}
+
 // TestMemoryOfWhoDidNotWatchLast hands the partition to another process and back.
 func TestMemoryOfWhoDidNotWatchLast(t *testing.T) {
 	w := newWorld(t, absence("orders"))

@@ -26,7 +26,8 @@ import (
 // from the earlier state is refused, and the replica that evaluates the partition evaluates the whole
 // look-back again. What the giving partition still had to evaluate before that is added to the
 // backfill mark of the receiving one. So nothing is left out, and what is evaluated twice already has
-// its alert.
+// its alert. The receiving partition also takes over how late exchanges became visible, so that those
+// that are as late as before do not seem to be absent.
 type Partitions struct{ db *DB }
 
 // Partitions returns the store of partitions.
@@ -185,6 +186,7 @@ func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, er
 		if from != nil {
 			p = pgq.PartitionInsertParams{
 				Cursor: from.Cursor, BackfillFromNs: from.BackfillFromNs, BackfillCursorNs: from.BackfillCursorNs, ClockOffsetNs: from.ClockOffsetNs,
+				LateNs: from.LateNs,
 			}
 		}
 		to, err := m.q.PartitionInsert(ctx, p)
@@ -369,6 +371,7 @@ func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Chec
 	if to.ClockOffsetNs == 0 {
 		to.ClockOffsetNs = from.ClockOffsetNs
 	}
+	to.LateNs = max(to.LateNs, from.LateNs)
 	return nil
 }
 
@@ -426,7 +429,7 @@ func (m *move) assign(ctx context.Context, tenants []string, from, to *pgq.Check
 			continue
 		}
 		_, err := m.q.PartitionSet(ctx, pgq.PartitionSetParams{
-			Cursor: c.Cursor, BackfillFromNs: c.BackfillFromNs, BackfillCursorNs: c.BackfillCursorNs, ClockOffsetNs: c.ClockOffsetNs, Partition: c.Partition,
+			Cursor: c.Cursor, BackfillFromNs: c.BackfillFromNs, BackfillCursorNs: c.BackfillCursorNs, ClockOffsetNs: c.ClockOffsetNs, LateNs: c.LateNs, Partition: c.Partition,
 		})
 		if err != nil {
 			return fmt.Errorf("change partition: %w", err)

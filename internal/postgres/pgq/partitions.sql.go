@@ -75,8 +75,8 @@ func (q *Queries) PartitionDelete(ctx context.Context, partitions []int32) error
 }
 
 const partitionInsert = `-- name: PartitionInsert :one
-insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, revision, rules_revision)
-values ($1, $2, $3, $4, $5, $6,
+insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, late_ns, revision, rules_revision)
+values ($1, $2, $3, $4, $5, $6, $7,
         (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
@@ -88,6 +88,7 @@ type PartitionInsertParams struct {
 	BackfillFromNs   *int64
 	BackfillCursorNs *int64
 	ClockOffsetNs    int64
+	LateNs           int64
 }
 
 // The revisions of a new partition begin above those of all former partitions.
@@ -99,6 +100,7 @@ func (q *Queries) PartitionInsert(ctx context.Context, arg PartitionInsertParams
 		arg.BackfillFromNs,
 		arg.BackfillCursorNs,
 		arg.ClockOffsetNs,
+		arg.LateNs,
 	)
 	var i Checkpoint
 	err := row.Scan(
@@ -191,9 +193,9 @@ func (q *Queries) PartitionList(ctx context.Context) ([]PartitionListRow, error)
 const partitionSet = `-- name: PartitionSet :one
 update checkpoint
 set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
-    clock_offset_ns = $4, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+    clock_offset_ns = $4, late_ns = $5, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
-where partition = $5
+where partition = $6
 returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
 
@@ -202,6 +204,7 @@ type PartitionSetParams struct {
 	BackfillFromNs   *int64
 	BackfillCursorNs *int64
 	ClockOffsetNs    int64
+	LateNs           int64
 	Partition        int32
 }
 
@@ -213,6 +216,7 @@ func (q *Queries) PartitionSet(ctx context.Context, arg PartitionSetParams) (Che
 		arg.BackfillFromNs,
 		arg.BackfillCursorNs,
 		arg.ClockOffsetNs,
+		arg.LateNs,
 		arg.Partition,
 	)
 	var i Checkpoint

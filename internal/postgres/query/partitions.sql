@@ -54,8 +54,8 @@ select (exists (select from rule r where r.tenant_id = @tenant_id) or exists (se
 
 -- name: PartitionInsert :one
 -- The revisions of a new partition begin above those of all former partitions.
-insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, revision, rules_revision)
-values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns, @clock_offset_ns,
+insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, late_ns, revision, rules_revision)
+values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns, @clock_offset_ns, @late_ns,
         (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 returning *;
 
@@ -64,7 +64,7 @@ returning *;
 -- again: the new revision is none that it can have seen, even if a failover has lost commits.
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
-    clock_offset_ns = @clock_offset_ns, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+    clock_offset_ns = @clock_offset_ns, late_ns = @late_ns, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 where partition = @partition
 returning *;
