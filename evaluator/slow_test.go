@@ -124,3 +124,27 @@ func TestTenantThatIsDeferredAgainUpToAnEarlierWatermark(t *testing.T) {
 	}
 	s.wants(2 * each)
 }
+
+// Each pass takes six seconds for what is new, and reaches the present by that. It still looks at all of a look-back
+// of seven days, and not at the last hour alone.
+func TestSlowPassesLookAtAllOfTheLookBack(t *testing.T) {
+	s := newScene(t, 7*24*time.Hour)
+	for range 20 {
+		s.tick()
+	}
+	s.scans = func(q source.Scan) error {
+		if s.now-q.BeforeNS < 60*second {
+			s.now += 6 * second
+		}
+		return nil
+	}
+	s.fail("tenant-0", "late", 24*time.Hour)
+	const passes = 2 * 7 * 24 // every other one looks at an hour before the last one
+	for pass := range passes {
+		s.fail("tenant-0", fmt.Sprint("new", pass), 0)
+		if s.tick(); s.has(theRule(), "late") {
+			return
+		}
+	}
+	t.Errorf("%d passes have not found it", passes)
+}

@@ -138,6 +138,9 @@ type Backlog struct {
 	// unlooked are the ranges behind the cursor that were not observed yet, in ascending order.
 	unlooked []cursor.Range
 	looks    map[lookKey]lastLook
+	// others says that other looks were due with the fine one when looks were planned last. passedOver says
+	// that the fine one was taken then, and none of the others since.
+	others, passedOver bool
 	// cuts are where looks are cut, because longer ones failed: whole minutes, in ascending order.
 	cuts []int64
 	// skipped are the ranges of looks that were overdue when the last pass ended, because they failed

@@ -97,6 +97,9 @@ type Look struct {
 	part bool
 }
 
+// fine reports whether it is the look at all of the last hour.
+func (l *Look) fine() bool { return l.WidthNS == secondNS && !l.part }
+
 // lookKey identifies a look from one pass to the next: by the width of its buckets, and by the hour or
 // the cut at which it begins. fromNS is 0 for the fine look that no cut precedes: its beginning moves
 // with the watermark.
@@ -104,7 +107,9 @@ type lookKey struct{ widthNS, fromNS int64 }
 
 // Looks returns the looks to take at a watermark: those that are due, except those that failed
 // shortly before. The fine one comes first, unless it failed or was cut. The others are ordered by when
-// they were last taken or tried, longest ago first.
+// they were last taken or tried, longest ago first. If a pass had time for the fine one only, the others come
+// first in the next plan: a pass that has little time takes one look, and what becomes visible late would be
+// found within the last hour only.
 func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
 	b.joinLooks(recentFromNS)
 	plan := slices.DeleteFunc(b.looksTo(recentFromNS), func(l Look) bool {
@@ -112,8 +117,9 @@ func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
 		failed := last.failedNS != 0 && watermarkNS >= last.failedNS && watermarkNS-last.failedNS < l.every.Nanoseconds()
 		return failed || !b.dueAfter(l, last.lookedNS, l.every, watermarkNS)
 	})
+	b.others = slices.ContainsFunc(plan, func(l Look) bool { return !l.fine() })
 	last := func(l Look) int64 {
-		if l.WidthNS == secondNS && !l.part && b.looks[l.key].failedNS == 0 {
+		if l.fine() && b.looks[l.key].failedNS == 0 && !b.passedOver {
 			return math.MinInt64
 		}
 		return max(b.looks[l.key].lookedNS, b.looks[l.key].failedNS)
@@ -207,13 +213,14 @@ func (b *Backlog) Quick(l Look) {
 func (b *Backlog) Looked(l Look, server string, rows uint64, watermarkNS int64) {
 	last := b.looks[l.key]
 	last.of, last.server, last.rows, last.lookedNS, last.failedNS = l.Range, server, rows, watermarkNS, 0
-	b.looks[l.key] = last
+	b.looks[l.key], b.passedOver = last, l.fine() && b.others
 }
 
 // LookFailed notes that a look failed. From now on its halves are looks of their own: a source that is slow
 // answers about a shorter range, and what cannot be read at all ends up alone. A minute is not cut. It stays
 // due, but comes after the others for a while.
 func (b *Backlog) LookFailed(l Look, watermarkNS int64) {
+	b.passedOver = false
 	if middle := floor(l.FromNS+(l.ToNS-l.FromNS)/2, minuteNS); middle > l.FromNS {
 		at, _ := slices.BinarySearch(b.cuts, middle)
 		b.cuts = slices.Insert(b.cuts, at, middle)
