@@ -52,7 +52,7 @@ func (p *pass) judgedBy(r *ruleset.Rule) cursor.Position {
 // catchUp reads on behalf of the rules that are behind, as far as there is time. Where the
 // source cannot be read for some, they wait for a while, and the others go on.
 func (p *pass) catchUp(ctx context.Context) error {
-	for first := true; first || !p.over(); first = false {
+	for first := true; first || !p.cut && !p.over(); first = false {
 		list := p.rules.Behind(p.Clock(), p.caughtUp)
 		if p.stopping() || len(list) == 0 {
 			return nil

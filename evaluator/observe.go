@@ -147,7 +147,9 @@ func (p *pass) lookOlder(ctx context.Context) {
 			return
 		}
 		if err := p.look(ctx, l, counts.Server, counts.Counts[i]); err != nil {
-			p.backlog.LookFailed(l, p.watermarkNS)
+			if !p.cut {
+				p.backlog.LookFailed(l, p.watermarkNS)
+			}
 			p.putOff(ctx, "compare the look-back", err)
 		}
 	}
@@ -216,7 +218,9 @@ func (p *pass) readOlder(ctx context.Context) error {
 		conclusive, err := p.read(ctx, s)
 		switch {
 		case errors.As(err, new(sourceError)):
-			p.backlog.ReadFailed(s, p.Clock())
+			if !p.cut {
+				p.backlog.ReadFailed(s, p.Clock())
+			}
 			p.putOff(ctx, "evaluate changed ranges again", err)
 		case err != nil:
 			return err
@@ -236,7 +240,7 @@ func (p *pass) queryTimeout() time.Duration { return p.LeaseFor / 4 }
 // is asked again, and what is new is evaluated meanwhile. Where the time of the pass went into
 // it, the next pass goes on.
 func (p *pass) putOff(ctx context.Context, what string, err error) {
-	p.spent = p.spent || p.over()
+	p.spent = p.spent || p.cut || p.over()
 	if p.says(what) {
 		p.Logger.WarnContext(ctx, "query postponed; it is retried, and new exchanges are evaluated meanwhile",
 			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))

@@ -95,14 +95,18 @@ type pass struct {
 	// after the cursor. The pass reads up to the watermark.
 	recentFromNS, forwardNS int64
 	server                  string
-	// spent says that the time of the pass went into what was put off.
-	spent bool
+	// spent says that the time of the pass went into what was put off. cut says that other parts of [pass.older]
+	// left the present one less time than a query may take: that it fails does not mean that it asks too much.
+	spent, cut bool
 }
+
+// most is how long a pass may take.
+func (p *partition) most() time.Duration { return p.LeaseFor * 2 / 3 }
 
 // run makes one pass. An error of the source is returned as [sourceError]. A pass that panics,
 // as over an exchange that nobody expected, has failed, and nothing that it left is trusted.
 func (p *partition) run(stop context.Context) (result Result, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.LeaseFor*2/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.most())
 	defer cancel()
 	began := p.Clock()
 	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
@@ -177,7 +181,7 @@ func (p *pass) run(ctx context.Context) error {
 
 // older does what can wait, in what is left of the interval. Each part does something at
 // the least, unless another one has failed, or used up the time for nothing: then the next
-// pass begins with the part after that.
+// pass begins with the part after that. It begins with the same part if others had left it too little time.
 func (p *pass) older(ctx context.Context) error {
 	look := func(ctx context.Context) error { p.lookOlder(ctx); return nil }
 	parts := []func(context.Context) error{look, p.readOlder, p.catchUp, p.replay}
@@ -188,12 +192,15 @@ func (p *pass) older(ctx context.Context) error {
 		if p.stopping() {
 			return nil
 		}
+		p.cut = i > 0 && p.Clock().Add(p.queryTimeout()).After(p.began.Add(p.most()))
 		if err := parts[part](ctx); err != nil {
 			p.olderFrom = part + 1 // it may fail each time
 			return err
 		}
 		if p.spent {
-			p.olderFrom = part + 1
+			if p.olderFrom = part; !p.cut {
+				p.olderFrom++
+			}
 			return nil
 		}
 	}

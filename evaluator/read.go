@@ -76,7 +76,9 @@ func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at c
 	}
 	if err != nil {
 		for _, s := range r.spans {
-			s.Fails(p.Clock())
+			if !p.cut {
+				s.Fails(p.Clock())
+			}
 		}
 		return nil, r.end, false, err
 	}

@@ -30,7 +30,7 @@ import (
 
 // replay reads what people asked to be evaluated again, as far as there is time.
 func (p *pass) replay(ctx context.Context) error {
-	for first := true; first || !p.over(); first = false {
+	for first := true; first || !p.cut && !p.over(); first = false {
 		r := p.rules.NextReplay(p.replayed, p.watermarkNS, p.Clock())
 		if r == nil || p.ending() {
 			return nil
@@ -53,6 +53,7 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
 	page, reached, matched, err := p.page(ctx, q)
 	if err != nil {
+		p.spent = p.spent || p.cut
 		p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", err))
 		return p.replayWaits(ctx, r, err)
 	}

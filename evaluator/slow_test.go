@@ -148,3 +148,46 @@ func TestSlowPassesLookAtAllOfTheLookBack(t *testing.T) {
 	}
 	t.Errorf("%d passes have not found it", passes)
 }
+
+// What is new and a comparison of the look-back leave each pass less time than a rule needs that reads for itself. It
+// has its turn before the comparison, and catches up.
+func TestRuleThatIsBehindHasItsTurnInSlowPasses(t *testing.T) {
+	s := newScene(t, time.Hour)
+	for range 10 {
+		s.tick()
+	}
+	const lasts = 10 * second // a pass has two thirds of a lease
+	began := int64(0)
+	takes := func(ns int64) error {
+		if s.now+ns > began+lasts {
+			s.now = began + lasts
+			return errBroken
+		}
+		s.now += ns
+		return nil
+	}
+	s.observes = func(q source.ObserveQuery) error {
+		if q.ToNS <= 1 {
+			began = s.now
+			return nil
+		}
+		return takes(7 * second / 2)
+	}
+	s.scans = func(q source.Scan) error {
+		if own(&q) {
+			return takes(3 * second)
+		}
+		return takes(18 * second / 5)
+	}
+	const passes = 100
+	for pass := range passes {
+		if pass == 5 {
+			s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+		}
+		s.fail("tenant-0", fmt.Sprint("new", pass), 0)
+		s.tick()
+	}
+	if len(s.state.backfills) > 0 {
+		t.Errorf("after %d passes, the rule is still at %v", passes, s.state.backfills)
+	}
+}
