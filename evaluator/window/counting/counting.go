@@ -79,8 +79,9 @@ type Counter struct {
 	// slow holds until when a window is asked alone or not tallied, and a set of windows, by its key,
 	// is not tallied.
 	slow map[any]time.Time
-	// leftOut holds the partitions whose last pass left out a slow window.
-	leftOut map[int]bool
+	// leftOut holds the partitions whose last pass left out a slow window, and cutOff those whose last pass began
+	// with one and ended before its time was up.
+	leftOut, cutOff map[int]bool
 	// warned holds until when it is not logged again for a partition that its windows are asked about one by one.
 	warned map[int]time.Time
 }
@@ -88,7 +89,9 @@ type Counter struct {
 // New returns a counter of what a source holds.
 func New(o Options) *Counter {
 	o.TallyLeast = cmp.Or(o.TallyLeast, 8)
-	return &Counter{Options: o, slow: map[any]time.Time{}, leftOut: map[int]bool{}, warned: map[int]time.Time{}}
+	return &Counter{
+		Options: o, slow: map[any]time.Time{}, leftOut: map[int]bool{}, cutOff: map[int]bool{}, warned: map[int]time.Time{},
+	}
 }
 
 // Request is what a [Pass] has to know.
@@ -132,7 +135,9 @@ func (c *Counter) Pass(request *Request, conclude func(context.Context, []*Windo
 // Count counts windows, by tallies if possible, those with the lowest numbers first, and slow ones last.
 // It leaves out those for which there is no time. If that leaves out a slow window, the next pass begins
 // with the slow window that waits for longest, but never two passes in a row: nothing is left out for
-// ever, whether slow windows take the time of each pass, or the others do.
+// ever, whether slow windows take the time of each pass, or the others do. If the pass ends before that window
+// has had its time, the next one begins with it once more: a pass that counted nothing is followed by one that counts
+// before anything else.
 func (p *Pass) Count(ctx context.Context, windows []*Window) {
 	questions, rest := p.questions(windows)
 	quick, slow := p.batches(rest)
@@ -142,6 +147,7 @@ func (p *Pass) Count(ctx context.Context, windows []*Window) {
 		p.ask(ctx, []*Window{longest}, p.over, p.count)
 		slow = slices.DeleteFunc(slow, func(w *Window) bool { return w == longest })
 	}
+	p.cutsOff(begins && ctx.Err() != nil)
 	asked := 0
 	var undecided []*Window
 	for i, q := range questions {
@@ -180,6 +186,19 @@ func (p *Pass) leaveOut() {
 	p.counter.mu.Lock()
 	defer p.counter.mu.Unlock()
 	p.counter.leftOut[p.request.Partition] = true
+}
+
+// cutsOff notes whether a pass over the partition ended while it counted the slow window with which it began. It is left
+// out then, unless the last pass cut it off as well.
+func (p *Pass) cutsOff(now bool) {
+	p.counter.mu.Lock()
+	defer p.counter.mu.Unlock()
+	of := p.request.Partition
+	if now = now && !p.counter.cutOff[of]; now {
+		p.counter.cutOff[of], p.counter.leftOut[of] = true, true
+	} else {
+		delete(p.counter.cutOff, of)
+	}
 }
 
 func (p *Pass) takeLeftOut() bool {

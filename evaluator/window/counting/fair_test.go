@@ -231,3 +231,59 @@ func (a *alone) CountWindows(ctx context.Context, w []counting.Query) (counting.
 	}
 	return a.source.CountWindows(ctx, w)
 }
+
+// slowest is a source that takes longer for one window, asked alone, than for all others.
+type slowest struct{ *source }
+
+func (s *slowest) CountWindows(ctx context.Context, w []counting.Query) (counting.Counted, error) {
+	takes := 600 * time.Millisecond
+	if w[0].Scope.Applications[0] == "000" {
+		takes = 2700 * time.Millisecond
+	}
+	select {
+	case <-ctx.Done():
+		return counting.Counted{}, ctx.Err()
+	case <-time.After(takes):
+		return (&source{groups: []counting.Group{}}).CountWindows(ctx, w)
+	}
+}
+
+// TestSlowRuleIsNotCutOffEachTime has passes that leave too little time for a slow rule, except for each that follows one that
+// counted nothing: window rules come first in it, as the partition has it, and have 7.5 s instead of 2.5 s.
+func TestSlowRuleIsNotCutOffEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, list := newCounter(&slowest{&source{}}), windowtest.Some(20)
+		evaluate := func(most time.Duration, list []counting.Compiled) []string {
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			defer cancel()
+			r, began := windowtest.Request(list), time.Now()
+			r.Over = func() bool { return time.Since(began) >= time.Second/2 }
+			got := count(ctx, c, r)
+			if len(got.Failed) > 0 {
+				t.Fatal(got.Failed)
+			}
+			return got.names
+		}
+		evaluate(time.Second, list[:1]) // it is slow
+		counted, missed := map[string]int{}, false
+		const passes = 20
+		for range passes {
+			waiting, first := list, missed
+			if first {
+				names := evaluate(7500*time.Millisecond, list)
+				for _, name := range names {
+					counted[name]++
+				}
+				waiting = slices.DeleteFunc(slices.Clone(list), func(rule counting.Compiled) bool { return slices.Contains(names, rule.Name) })
+			}
+			names := evaluate(2500*time.Millisecond, waiting)
+			for _, name := range names {
+				counted[name]++
+			}
+			missed = !first && len(names) == 0
+		}
+		if counted["000"] < passes/4 || counted["001"] < passes/2 {
+			t.Errorf("in %d passes, rules were counted %v times", passes, counted)
+		}
+	})
+}
