@@ -209,6 +209,21 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
+// TestReplicaThatDiesWhenTheClockIsSetBack has a replica die, with its lease and its heartbeat an hour ahead, when
+// Postgres's clock is set back, as when a standby is promoted. The other one does not wait until the clock gets there.
+func TestReplicaThatDiesWhenTheClockIsSetBack(t *testing.T) {
+	f := newFleet(t)
+	f.beat("a", "b")
+	f.hold("a")
+	f.hold("b")
+	f.hold("a")
+	f.want("both hold some", f.hold("b"), 4, 5, 6, 7)
+	f.exec(`update replica set beat_at = beat_at + interval '1 hour', evaluated_at = evaluated_at + interval '1 hour'`)
+	f.exec(`update checkpoint set lease_until = lease_until + interval '1 hour'`)
+	f.beat("b")
+	f.want("a is dead", f.hold("b"), 0, 1, 2, 3, 4, 5, 6, 7)
+}
+
 // TestALockedPartitionCostsNoOther has a transaction of somebody else that keeps one checkpoint locked: the leases of the
 // replica's other partitions are renewed, and it still holds all. If another replica comes, the others of its share are
 // handed over.

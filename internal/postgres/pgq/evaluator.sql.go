@@ -342,7 +342,7 @@ with free as (
     from (select unnest($3::integer[]) as partition, unnest($4::bigint[]) as token) t
     join checkpoint c using (partition)
     where c.owner is null or c.lease_until <= now()
-       or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $5::interval)
+       or exists (select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - $5::interval or r.beat_at > now() + $5::interval))
     order by c.partition limit $6
     for update of c skip locked
 )
@@ -432,17 +432,17 @@ with asked as (
                    where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
            ) as source_failed
     from replica r
-    where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval
+    where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval and r.beat_at <= now() + $2::interval
 )
 select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
-           select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
+           select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - $2::interval or r.beat_at > now() + $2::interval))))::boolean as free,
        k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = $1::text or c.lease_until <= now()
-   or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)
+   or exists (select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - $2::interval or r.beat_at > now() + $2::interval))
    or c.partition = (select min(partition) from checkpoint)
 order by c.partition
 `
@@ -468,7 +468,8 @@ type CheckpointsForRow struct {
 
 // Returns the partitions that a replica holds or may take, and what it needs to know of the other
 // replicas: those that asked for partitions within the length of a lease. Returns at least one row.
-// A silent owner holds nothing. Also records that this replica asks, unless it did so recently.
+// A silent owner holds nothing, nor does one whose heartbeat lies ahead, because this clock was set back and
+// the owner has not sent another one since. Also records that this replica asks, unless it did so recently.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
 	rows, err := q.db.Query(ctx, checkpointsFor,
 		arg.Replica,

@@ -1,7 +1,8 @@
 -- name: CheckpointsFor :many
 -- Returns the partitions that a replica holds or may take, and what it needs to know of the other
 -- replicas: those that asked for partitions within the length of a lease. Returns at least one row.
--- A silent owner holds nothing. Also records that this replica asks, unless it did so recently.
+-- A silent owner holds nothing, nor does one whose heartbeat lies ahead, because this clock was set back and
+-- the owner has not sent another one since. Also records that this replica asks, unless it did so recently.
 with asked as (
     update replica set evaluated_at = now()
     where replica_id = @replica::text and coalesce(evaluated_at <= now() - @note_after::interval, true)
@@ -19,17 +20,17 @@ with asked as (
                    where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
            ) as source_failed
     from replica r
-    where r.evaluated_at > now() - @lease_for::interval and r.beat_at > now() - @dead_after::interval
+    where r.evaluated_at > now() - @lease_for::interval and r.beat_at > now() - @dead_after::interval and r.beat_at <= now() + @dead_after::interval
 )
 select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> @replica::text and (c.lease_until <= now() or exists (
-           select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)))::boolean as free,
+           select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - @dead_after::interval or r.beat_at > now() + @dead_after::interval))))::boolean as free,
        k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
-   or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
+   or exists (select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - @dead_after::interval or r.beat_at > now() + @dead_after::interval))
    or c.partition = (select min(partition) from checkpoint)
 order by c.partition;
 
@@ -41,7 +42,7 @@ with free as (
     from (select unnest(@partitions::integer[]) as partition, unnest(@tokens::bigint[]) as token) t
     join checkpoint c using (partition)
     where c.owner is null or c.lease_until <= now()
-       or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
+       or exists (select from replica r where r.replica_id = c.owner and (r.beat_at <= now() - @dead_after::interval or r.beat_at > now() + @dead_after::interval))
     order by c.partition limit @most
     for update of c skip locked
 )

@@ -13,10 +13,14 @@ import (
 	"tocsin/notify"
 )
 
-// silent reports whether a replica has a heartbeat that is too old.
+// silent reports whether a replica has a heartbeat that is too old, or of before the clock was set back.
 func (db *Postgres) silent(id string, now time.Time) bool {
 	r, known := db.replicas.get(id)
-	return known && !r.beatAt.After(now.Add(-db.DeadAfter))
+	return known && !db.alive(&r, now)
+}
+
+func (db *Postgres) alive(r *replica, now time.Time) bool {
+	return r.beatAt.After(now.Add(-db.DeadAfter)) && !r.beatAt.After(now.Add(db.DeadAfter))
 }
 
 // Hold renews leases, gives up partitions above the fair share of the replica, and takes
@@ -31,7 +35,7 @@ func (db *Postgres) Hold(_ context.Context, request evaluator.HoldRequest) (eval
 		}
 		replicas, before := 1, 0
 		for id, r := range db.replicas.rows {
-			if id != request.Replica && r.evaluatedAt.After(now.Add(-request.LeaseFor)) && r.beatAt.After(now.Add(-db.DeadAfter)) {
+			if id != request.Replica && r.evaluatedAt.After(now.Add(-request.LeaseFor)) && db.alive(&r, now) {
 				replicas++
 				if id < request.Replica {
 					before++
