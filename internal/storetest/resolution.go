@@ -152,6 +152,9 @@ func resolutionTaken(l *law) {
 	l.resolves(byCorrelation())
 	l.equal("taken", take() != nil, true)
 	l.equal("taken by two", take() != nil, false)
+	l.Advance(-time.Hour)
+	l.equal("taken although the clock was set back", take() != nil, true)
+	l.equal("taken by two after that", take() != nil, false)
 	l.Advance(every)
 	r := take()
 	if r == nil || r.Searched != nil || r.TenantID != Tenant || r.LookBack != time.Hour || r.Resolution != byCorrelation() {

@@ -1,15 +1,15 @@
 -- name: ResolutionTake :one
--- Takes the rule that was taken the longest ago, if that is at least a given time ago. Returns no
--- row if there is none.
+-- Takes the rule that was taken the longest ago, if that is at least a given time ago, or as long ahead
+-- because the clock was set back since. Returns no row if there is none.
 with due as (
     select r.rule_id
     from rule r left join rule_resolution m using (rule_id)
-    where r.resolution <> '{}' and r.deleted_at is null and (m.at is null or m.at <= now() - @every::interval)
+    where r.resolution <> '{}' and r.deleted_at is null and (m.at is null or m.at <= now() - @every::interval or m.at > now() + @every::interval)
     order by m.at nulls first, r.rule_id
     limit 1
 ), taken as (
     insert into rule_resolution as m (rule_id, at) select d.rule_id, now() from due d
-    on conflict (rule_id) do update set at = now() where m.at <= now() - @every::interval
+    on conflict (rule_id) do update set at = now() where m.at <= now() - @every::interval or m.at > now() + @every::interval
     returning m.rule_id, m.at, m.searched_to_ns, m.searched_at, m.searched_for
 )
 select r.rule_id, r.tenant_id, r.resolution, r.look_back_seconds, t.at, t.searched_to_ns, t.searched_at, t.searched_for

@@ -43,7 +43,8 @@ func (s Resolution) Take(_ context.Context, every time.Duration) (taken *resolut
 		for _, each := range byID(&db.rules) {
 			r := db.rules.rows[each]
 			row := db.resolving.rows[each]
-			if r.Resolution != nil && !r.Deleted && !row.at.After(now.Add(-every)) && (id == uuid.Nil || row.at.Before(at)) {
+			due := !row.at.After(now.Add(-every)) || row.at.After(now.Add(every))
+			if r.Resolution != nil && !r.Deleted && due && (id == uuid.Nil || row.at.Before(at)) {
 				id, at = each, row.at
 			}
 		}
