@@ -19,7 +19,7 @@
 //  3. in the rest of the interval: looks at the older look-back, the ranges that are left to
 //     evaluate there, the rules that are exceptions (see exception.go), and replays, which people
 //     asked for (see replay.go). If one of these uses up the time, the next pass begins with the
-//     one after it.
+//     one after it, or with the same one if those before it had left it too little time.
 //
 // The guarantees, and what they rest on:
 //

@@ -46,6 +46,11 @@ func laws() map[string]func(l *law) {
 				l.equal("b holds", l.hold("b"), 0)
 			}
 		},
+		"a replica that dies when the clock is set back holds nothing": func(l *law) {
+			l.Advance(-time.Hour)
+			l.beat("b")
+			l.equal("b holds", l.hold("b"), 8)
+		},
 		"what a dead replica holds is released": func(l *law) {
 			messages := l.raise(1)
 			l.equal("claimed by", l.one("a").NotificationID, messages[0])
