@@ -386,6 +386,7 @@ func (l *law) gathers() {
 	l.Helper()
 	hook, err := l.CreateWebhook(notify.Webhook{
 		Name: "digest", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, DigestAbove: 2,
+		Events: notify.Events(),
 	})
 	l.must(err)
 	l.webhook = hook
@@ -433,4 +434,29 @@ func deliveryGathered(l *law) {
 			l.Errorf("a member of the digest is %s", status)
 		}
 	}
+}
+
+// deliveryGatheredAgain has a digest fail that says that an alert fires, and the message that the alert ended be tried
+// without success. A person sends the digest again: the end waits for it.
+func deliveryGatheredAgain(l *law) {
+	l.gathers()
+	b := l.batch(l.rule, l.rule, l.rule)
+	l.commit(b)
+	digest := l.one("a")
+	l.equal("reason", digest.Reason, notify.ReasonDigest)
+	l.settle("a", digest, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"})
+	l.must(l.Resolve(b.Instances[0].ID))
+	end := l.one("a")
+	l.equal("reason", end.Reason, notify.ReasonResolved)
+	l.settle("a", end, unanswered())
+	l.must(l.Retry(digest.NotificationID))
+	l.Advance(2 * time.Minute)
+	again := l.claim("a", 8)
+	if len(again) != 1 || again[0].NotificationID != digest.NotificationID {
+		l.Fatalf("claimed %+v, want the digest", again)
+	}
+	l.settle("a", again[0], delivered())
+	end = l.one("a")
+	l.equal("after it", end.Reason, notify.ReasonResolved)
+	l.settle("a", end, delivered())
 }

@@ -91,13 +91,15 @@ func (q *Queries) RetriesOf(ctx context.Context, notificationID uuid.UUID) ([]Re
 
 const retryHold = `-- name: RetryHold :exec
 select from alert
-where alert_id in (select n.alert_id from notification n where n.notification_id = any($1::uuid[]))
+where alert_id in (
+    select n.alert_id from notification n
+    where n.notification_id = any($1::uuid[] || array(select m.notification_id from digest_member m where m.digest_id = any($1::uuid[]))))
 order by alert_id
 for no key update
 `
 
 // Locks the alerts of messages that are sent again, as every transaction that writes messages about
-// them does.
+// them does. A digest is about the alerts of its messages.
 func (q *Queries) RetryHold(ctx context.Context, ids []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, retryHold, ids)
 	return err
@@ -106,7 +108,10 @@ func (q *Queries) RetryHold(ctx context.Context, ids []uuid.UUID) error {
 const retryInOrder = `-- name: RetryInOrder :exec
 with messages as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, coalesce(m.digest_id, p.notification_id) as message
-    from (select distinct n.alert_id, n.webhook_id from notification n where n.notification_id = any($1::uuid[]) and n.about is null) t
+    from (
+        select distinct n.alert_id, n.webhook_id from notification n
+        where n.notification_id = any($1::uuid[] || array(select m.notification_id from digest_member m where m.digest_id = any($1::uuid[]))) and n.about is null
+    ) t
     join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
     left join digest_member m on m.notification_id = p.notification_id
     order by coalesce(m.digest_id, p.notification_id)
@@ -146,7 +151,7 @@ where o.notification_id = any(array(select m.notification_id from moved m)) and 
 `
 
 // Makes open messages wait for each other, in the order in which they were written, for the alerts
-// and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
+// and webhooks of some messages, or of the messages of some digests. A message that is being attempted waits for nothing, and so does a
 // digest in the place of its messages. A claimant whose lease has expired may have begun an attempt;
 // its outcome is unknown.
 func (q *Queries) RetryInOrder(ctx context.Context, ids []uuid.UUID) error {
