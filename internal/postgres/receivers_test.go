@@ -92,11 +92,17 @@ func newNapped(t *testing.T, w notify.Webhook) *napping {
 // claimed claims what is due.
 func (n *napping) claimed(own notify.Schedule) []notify.Delivery {
 	n.t.Helper()
+	return n.claimedOf(10, own)
+}
+
+// claimedOf claims what is due, a number of messages at most.
+func (n *napping) claimedOf(most int, own notify.Schedule) []notify.Delivery {
+	n.t.Helper()
 	claimed, err := wholeLooks{n.db.Outbox()}.Claim(n.t.Context(), notify.ClaimRequest{
 		Replica: "a", Lease: time.Minute, Schedule: func(*notify.Webhook) notify.Schedule { return own },
 		Deal: func(due []notify.Due) (dealt []notify.Slots) {
 			for _, d := range due {
-				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: 10})
+				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: most})
 			}
 			return dealt
 		},

@@ -532,8 +532,8 @@ with held as materialized (
     where (select count(*) from held) = cardinality($1::uuid[])
     returning notification_id, webhook_id
 )
-insert into outbox (notification_id, webhook_id)
-select notification_id, webhook_id from recorded
+insert into outbox (notification_id, webhook_id, ready_at)
+select notification_id, webhook_id, clock_timestamp() from recorded
 `
 
 type NotificationInsertParams struct {
@@ -548,7 +548,8 @@ type NotificationInsertParams struct {
 }
 
 // Records notifications and puts them into the outbox, in the given order, for webhooks that cannot
-// be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted.
+// be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted. Each is ready from its own
+// instant on: many of one instant would be sent before a digest of the first of them.
 func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
 	result, err := q.db.Exec(ctx, notificationInsert,
 		arg.HeldIds,

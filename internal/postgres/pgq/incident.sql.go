@@ -178,7 +178,7 @@ with written as (
     on conflict (notification_id) do nothing
     returning notification_id, webhook_id
 )
-insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written
+insert into outbox (notification_id, webhook_id, ready_at) select notification_id, webhook_id, clock_timestamp() from written
 `
 
 type UndeliveredInsertParams struct {

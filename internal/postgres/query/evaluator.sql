@@ -181,7 +181,8 @@ returning alert_id;
 
 -- name: NotificationInsert :execrows
 -- Records notifications and puts them into the outbox, in the given order, for webhooks that cannot
--- be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted.
+-- be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted. Each is ready from its own
+-- instant on: many of one instant would be sent before a digest of the first of them.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), recorded as (
@@ -191,8 +192,8 @@ with held as materialized (
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
     returning notification_id, webhook_id
 )
-insert into outbox (notification_id, webhook_id)
-select notification_id, webhook_id from recorded;
+insert into outbox (notification_id, webhook_id, ready_at)
+select notification_id, webhook_id, clock_timestamp() from recorded;
 
 -- name: BackfillWrite :exec
 -- An empty until is none, and so is a range that is empty.
