@@ -285,6 +285,49 @@ func TestAttemptUnderWayAtARestart(t *testing.T) {
 	w.wantColumn("what is left", `select count(*)::text from webhook_state where restarted_at is not null`, "0")
 }
 
+// TestAttemptThatEndsWhileOthersAreSentAgain restarts the receiver after it accepted a message, and stores the outcome
+// after the messages to be sent again were chosen and before these are due: the new process gets the message, too.
+func TestAttemptThatEndsWhileOthersAreSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a")
+	w.deliverAll()
+	tx, err := w.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{}, 1)
+	restarts := func() {
+		w.service.Restart()
+		if _, err := tx.Exec(t.Context(), `select from alert where alert_id = $1 for update`, raised[0]); err != nil {
+			t.Error(err)
+		}
+		go func() {
+			w.resender.Tick(t.Context())
+			ended <- struct{}{}
+		}()
+		for waits := 0; waits == 0 && err == nil; {
+			err = tx.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waits)
+		}
+	}
+	w.beforeAnswer.Store(&restarts)
+	raised = append(raised, w.raise("b")...)
+	w.deliverAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it has ended", ended)
+	w.deliverAll()
+	w.wantStates("after the others were sent again", raised, "open", "")
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("after the next question", raised, "open", "open")
+	w.wantColumn("what is left", `select count(*)::text from webhook_state where restarted_at is not null`, "0")
+}
+
 // TestNothingIsSentAgainToAWebhookThatIsOff switches a webhook off, or deletes it, after its receiver
 // was asked: nothing waits for it. Once it is on again, alerts are sent again.
 func TestNothingIsSentAgainToAWebhookThatIsOff(t *testing.T) {

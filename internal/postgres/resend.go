@@ -63,7 +63,7 @@ func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err
 	if err != nil || len(pending) == 0 {
 		return 0, err
 	}
-	restarted := pending[0]
+	restarted := pending[0].RestartedAt
 	messages, err := s.db.queries.ResendMessages(ctx, pgq.ResendMessagesParams{
 		WebhookID: webhook, Before: restarted, Opening: eventNames(notify.OpeningReasons()), Closing: eventNames(notify.ClosingReasons()),
 	})
@@ -78,6 +78,10 @@ func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err
 		if !accepts {
 			return resent, nil
 		}
+	}
+	if pending[0].UnderWay {
+		// It may have ended since the messages were chosen; then it is among them the next time.
+		return resent, nil
 	}
 	return resent, s.db.queries.ResendDone(ctx, pgq.ResendDoneParams{WebhookID: webhook, RestartedAt: restarted})
 }

@@ -36,9 +36,6 @@ func (q *Queries) InstanceAdd(ctx context.Context, arg InstanceAddParams) (int64
 const resendDone = `-- name: ResendDone :exec
 update webhook_state s set restarted_at = null
 where s.webhook_id = $1 and s.restarted_at = $2::timestamptz
-  and not exists (
-      select from outbox o
-      where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at)
 `
 
 type ResendDoneParams struct {
@@ -46,8 +43,7 @@ type ResendDoneParams struct {
 	RestartedAt time.Time
 }
 
-// Notes that the open alerts of a webhook were sent again. An attempt under way that began before
-// the restart may still become known as delivered to the former process.
+// Notes that the open alerts of a webhook were sent again.
 func (q *Queries) ResendDone(ctx context.Context, arg ResendDoneParams) error {
 	_, err := q.db.Exec(ctx, resendDone, arg.WebhookID, arg.RestartedAt)
 	return err
@@ -145,24 +141,35 @@ func (q *Queries) ResendOpen(ctx context.Context, arg ResendOpenParams) ([]uuid.
 }
 
 const resendPending = `-- name: ResendPending :many
-select s.restarted_at::timestamptz as restarted_at from webhook_state s
+select s.restarted_at::timestamptz as restarted_at,
+       exists (
+           select from outbox o
+           where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at
+       )::boolean as under_way
+from webhook_state s
 where s.webhook_id = $1 and s.restarted_at is not null
 `
 
-// Returns since when the open alerts of a webhook are to be sent again; no row if they were.
-func (q *Queries) ResendPending(ctx context.Context, webhookID uuid.UUID) ([]time.Time, error) {
+type ResendPendingRow struct {
+	RestartedAt time.Time
+	UnderWay    bool
+}
+
+// Returns since when the open alerts of a webhook are to be sent again; no row if they were. Also returns whether an
+// attempt is under way that began before: it may yet become known as delivered to the former process.
+func (q *Queries) ResendPending(ctx context.Context, webhookID uuid.UUID) ([]ResendPendingRow, error) {
 	rows, err := q.db.Query(ctx, resendPending, webhookID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []time.Time{}
+	items := []ResendPendingRow{}
 	for rows.Next() {
-		var restarted_at time.Time
-		if err := rows.Scan(&restarted_at); err != nil {
+		var i ResendPendingRow
+		if err := rows.Scan(&i.RestartedAt, &i.UnderWay); err != nil {
 			return nil, err
 		}
-		items = append(items, restarted_at)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -11,8 +11,14 @@ set instances = (array_prepend(@instance::text, s.instances))[1:@most::int], res
 where s.webhook_id = @webhook_id and not (@instance::text = any(s.instances));
 
 -- name: ResendPending :many
--- Returns since when the open alerts of a webhook are to be sent again; no row if they were.
-select s.restarted_at::timestamptz as restarted_at from webhook_state s
+-- Returns since when the open alerts of a webhook are to be sent again; no row if they were. Also returns whether an
+-- attempt is under way that began before: it may yet become known as delivered to the former process.
+select s.restarted_at::timestamptz as restarted_at,
+       exists (
+           select from outbox o
+           where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at
+       )::boolean as under_way
+from webhook_state s
 where s.webhook_id = @webhook_id and s.restarted_at is not null;
 
 -- name: ResendMessages :many
@@ -53,13 +59,9 @@ where n.notification_id = any(@ids::uuid[]) and a.state <> 'RESOLVED'
   and s.status = 'DELIVERED' and coalesce(s.started_at, s.settled_at) < @before::timestamptz;
 
 -- name: ResendDone :exec
--- Notes that the open alerts of a webhook were sent again. An attempt under way that began before
--- the restart may still become known as delivered to the former process.
+-- Notes that the open alerts of a webhook were sent again.
 update webhook_state s set restarted_at = null
-where s.webhook_id = @webhook_id and s.restarted_at = @restarted_at::timestamptz
-  and not exists (
-      select from outbox o
-      where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at);
+where s.webhook_id = @webhook_id and s.restarted_at = @restarted_at::timestamptz;
 
 -- name: WebhookInstancesForget :exec
 -- Forgets which processes have answered, because the webhook may now be that of another receiver.
