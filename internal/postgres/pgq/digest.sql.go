@@ -189,14 +189,17 @@ func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]D
 }
 
 const digestGather = `-- name: DigestGather :one
-with taken as (
+with held as materialized (
+    select w.tenant_id from webhook w where w.webhook_id = $1 and w.deleted_at is null for key share skip locked
+), taken as (
     select o.notification_id, o.ready_at,
            o.generation = 0 and exists (
                select from notification n where n.notification_id = o.notification_id
-                 and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $1)) as needless
+                 and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $2)) as needless
     from outbox o
-    where o.webhook_id = $2 and o.ready_at >= $3::timestamptz and o.ready_at <= now() and o.due_at <= now()
+    where o.webhook_id = $1 and o.ready_at >= $3::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+      and exists (select from held)
     order by o.ready_at, o.notification_id
     limit $4::int
     for update skip locked
@@ -212,9 +215,8 @@ with taken as (
     from ended e join notification n using (notification_id)
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
-    select $10::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
-    from enough cross join webhook w
-    where w.webhook_id = $2
+    select $10::uuid, held.tenant_id, $1::uuid, 'DIGEST'
+    from enough cross join held
 ), sized as (
     insert into digest (notification_id, size) select $10::uuid, size from enough
 ), joined as (
@@ -225,14 +227,14 @@ with taken as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
 ), waiting as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
-    select $10::uuid, $2, ready_at, ready_at, true from enough
+    select $10::uuid, $1, ready_at, ready_at, true from enough
 )
 select coalesce((select size from enough), 0)::int as size, (select count(*) from ended)::int as ended
 `
 
 type DigestGatherParams struct {
-	UndoWithin  time.Duration
 	WebhookID   uuid.UUID
+	UndoWithin  time.Duration
 	FirstAt     time.Time
 	Most        int32
 	Above       int32
@@ -252,11 +254,12 @@ type DigestGatherRow struct {
 // unless there are no more of them than the webhook's bound. Messages that are of no use any more end here,
 // all at once. Messages that another replica holds at the moment do not count, nor do those that became
 // ready before the given instant. This is one statement, so a row is either in the digest or still waits, never
-// both. Returns the size, 0 if nothing was gathered, and how many ended.
+// both. The webhook cannot be deleted meanwhile: that would not find the digest. Nothing is gathered for one that
+// somebody edits or deletes at the moment. Returns the size, 0 if nothing was gathered, and how many ended.
 func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (DigestGatherRow, error) {
 	row := q.db.QueryRow(ctx, digestGather,
-		arg.UndoWithin,
 		arg.WebhookID,
+		arg.UndoWithin,
 		arg.FirstAt,
 		arg.Most,
 		arg.Above,

@@ -24,8 +24,11 @@ cross join lateral (
 -- unless there are no more of them than the webhook's bound. Messages that are of no use any more end here,
 -- all at once. Messages that another replica holds at the moment do not count, nor do those that became
 -- ready before the given instant. This is one statement, so a row is either in the digest or still waits, never
--- both. Returns the size, 0 if nothing was gathered, and how many ended.
-with taken as (
+-- both. The webhook cannot be deleted meanwhile: that would not find the digest. Nothing is gathered for one that
+-- somebody edits or deletes at the moment. Returns the size, 0 if nothing was gathered, and how many ended.
+with held as materialized (
+    select w.tenant_id from webhook w where w.webhook_id = @webhook_id and w.deleted_at is null for key share skip locked
+), taken as (
     select o.notification_id, o.ready_at,
            o.generation = 0 and exists (
                select from notification n where n.notification_id = o.notification_id
@@ -33,6 +36,7 @@ with taken as (
     from outbox o
     where o.webhook_id = @webhook_id and o.ready_at >= @first_at::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+      and exists (select from held)
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked
@@ -48,9 +52,8 @@ with taken as (
     from ended e join notification n using (notification_id)
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
-    select @digest_id::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
-    from enough cross join webhook w
-    where w.webhook_id = @webhook_id
+    select @digest_id::uuid, held.tenant_id, @webhook_id::uuid, 'DIGEST'
+    from enough cross join held
 ), sized as (
     insert into digest (notification_id, size) select @digest_id::uuid, size from enough
 ), joined as (
