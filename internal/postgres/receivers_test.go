@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/notify"
 )
@@ -214,6 +216,38 @@ func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 				t.Errorf("%s: after another name the body is made again", what)
 			}
 		}
+	}
+}
+
+// TestAnEditDuringAClaimHasItsMessagesRenderedAgain has a person correct the chat while a message is being claimed, whose body
+// already names the former: the attempt is not made, and the next one goes to the corrected chat.
+func TestAnEditDuringAClaimHasItsMessagesRenderedAgain(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}})
+	claimed, err := wholeLooks{n.db.Outbox()}.Claim(t.Context(), notify.ClaimRequest{
+		Replica: "a", Lease: time.Minute,
+		Deal: func(due []notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: due[0].WebhookID, Slots: 1}} },
+		Render: func(d *notify.Delivery) (notify.Body, string, error) {
+			w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
+			if err != nil {
+				return notify.Body{}, "", err
+			}
+			w.Inputs = map[string]string{"chat": "2"}
+			_, err = n.db.Webhooks().Update(t.Context(), tenant, w)
+			return notify.Body{ContentType: "text/plain", Content: []byte("to " + d.Webhook.Inputs["chat"])}, "", err
+		},
+	})
+	if err != nil || len(claimed.Deliveries) != 1 || !slices.Equal(claimed.Unwanted, []uuid.UUID{n.webhook}) {
+		t.Fatalf("%+v, %v", claimed, err)
+	}
+	n.settled(claimed.Deliveries[0], notify.NotMade("Not sent: the webhook was edited"))
+	advance(t.Context(), t, n.conn, time.Minute)
+	again := n.claimed(notify.Schedule{})
+	if len(again) != 1 || string(again[0].Body.Content) != "to 2" {
+		t.Fatalf("sent %+v", again)
+	}
+	if got := one[int](t, n.conn, `select count(*) from notification_body`); got != 1 {
+		t.Errorf("%d bodies are stored", got)
 	}
 }
 

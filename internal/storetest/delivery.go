@@ -187,6 +187,22 @@ func deliveryReference(l *law) {
 	l.equal("when another one is gone", l.one("a").Reference, "4")
 }
 
+// deliveryNotMade: a body is made again if the attempt that it was made for was not made. Afterwards it stays.
+func deliveryNotMade(l *law) {
+	l.raise(1)
+	l.settle("a", l.one("a"), notify.NotMade("Not sent"))
+	l.Advance(2 * time.Second)
+	d := l.one("a")
+	l.equal("fresh after an attempt that was not made", d.Fresh, true)
+	l.settle("a", d, unanswered())
+	l.Advance(2 * time.Minute)
+	d = l.one("a")
+	l.equal("fresh after one that was made", d.Fresh, false)
+	l.settle("a", d, notify.NotMade("Not sent"))
+	l.Advance(2 * time.Second)
+	l.equal("fresh after both", l.one("a").Fresh, false)
+}
+
 // deliveryUnrendered: if there is no body, none is stored.
 func deliveryUnrendered(l *law) {
 	messages := l.raise(1)

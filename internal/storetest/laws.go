@@ -359,6 +359,7 @@ func laws() map[string]func(l *law) {
 		"a receiver that is gone is disabled":                                                              deliveryGone,
 		"what is too much for a webhook is gathered":                                                       deliveryGathered,
 		"a digest that is repeated keeps no others from being gathered":                                    deliveryGatheredBefore,
+		"a body that nobody was sent is made again":                                                        deliveryNotMade,
 		"a digest that is sent again goes before the end of what it lists":                                 deliveryGatheredAgain,
 		"what fails again is announced again":                                                              deliveryFailsAgain,
 		"a person sends a message again":                                                                   deliveryAgain,

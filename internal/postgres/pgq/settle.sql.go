@@ -63,10 +63,14 @@ with s as (
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
-        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached)
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached),
+        body_at = case when s.verdict <> 'NOT_MADE' or o.body_at <> o.begun_at then o.body_at end
     from s
     where o.notification_id = any($2::uuid[]) and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.notification_id, s.token, s.number, s.wait_us, s.counts, s.verdict, s.code, s.error, s.response, s.head, s.duration_us, s.reached, o.begun_at
+), unsent as (
+    delete from notification_body b using later l
+    where l.verdict = 'NOT_MADE' and b.notification_id = l.notification_id and b.written_at = l.begun_at
 )
 insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                      duration_us, response_head)
@@ -101,8 +105,9 @@ type SettleAgainRow struct {
 	ClaimToken     int64
 }
 
-// Makes messages due again later under their claims, and records the attempts. Returns those whose
-// claims are valid. After a failover that lost a claim, its outcome may be stored under the same
+// Makes messages due again later under their claims, and records the attempts. A body that was made
+// for an attempt that was not made has been sent to nobody and is made again: an edit that was the reason may have changed
+// what it names. Returns those whose claims are valid. After a failover that lost a claim, its outcome may be stored under the same
 // number; the outcome of the valid claim replaces it.
 func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) ([]SettleAgainRow, error) {
 	rows, err := q.db.Query(ctx, settleAgain,

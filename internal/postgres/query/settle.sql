@@ -20,8 +20,9 @@ from gone g join s on s.notification_id = g.notification_id and s.token = g.clai
 returning notification_id, claim_token::bigint as claim_token;
 
 -- name: SettleAgain :many
--- Makes messages due again later under their claims, and records the attempts. Returns those whose
--- claims are valid. After a failover that lost a claim, its outcome may be stored under the same
+-- Makes messages due again later under their claims, and records the attempts. A body that was made
+-- for an attempt that was not made has been sent to nobody and is made again: an edit that was the reason may have changed
+-- what it names. Returns those whose claims are valid. After a failover that lost a claim, its outcome may be stored under the same
 -- number; the outcome of the valid claim replaces it.
 with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
@@ -31,10 +32,14 @@ with s as (
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
-        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached)
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached),
+        body_at = case when s.verdict <> 'NOT_MADE' or o.body_at <> o.begun_at then o.body_at end
     from s
     where o.notification_id = any(@ids::uuid[]) and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.*, o.begun_at
+), unsent as (
+    delete from notification_body b using later l
+    where l.verdict = 'NOT_MADE' and b.notification_id = l.notification_id and b.written_at = l.begun_at
 )
 insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                      duration_us, response_head)

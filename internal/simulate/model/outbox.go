@@ -197,7 +197,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			if b.Content != nil {
 				d.Body, d.Fresh = &b, true
 				if db.has(BodyFrozen) {
-					db.bodies.put(o.ID, body{b, problem, db.now()})
+					db.bodies.put(o.ID, body{b, problem, now})
 				}
 			}
 		}

@@ -62,6 +62,9 @@ func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) er
 		if len(s.Outcome.Reached) > 0 {
 			o.Reached = strings.Join(s.Outcome.Reached, "\n")
 		}
+		if b, rendered := db.bodies.get(o.ID); rendered && s.Outcome.Verdict == notify.VerdictNotMade && b.writtenAt.Equal(o.BegunAt) {
+			db.bodies.remove(o.ID)
+		}
 		db.outbox.put(o.ID, *o)
 		db.putAttempt(o.ID, attempt)
 	} else {
