@@ -51,3 +51,26 @@ func TestWhatIsSentAgainKeepsItsOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestAClockThatIsPutBackKeepsTheOrder has Postgres's clock put back by an hour after an alert fired: what happens to the alert
+// since is sent in order, and so it is when a user sends it again.
+func TestAClockThatIsPutBackKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
+	n.exec(t, `update notification set created_at = now() + interval '1 hour'`)
+	n.act(alerts.Acknowledge)
+	n.act(alerts.Resolve)
+	want := []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}
+	for _, outcome := range []notify.Outcome{{Verdict: notify.VerdictRefused, StatusCode: 400}, {Verdict: notify.VerdictDelivered, StatusCode: 200}} {
+		for _, reason := range want {
+			list := n.claimed(notify.Schedule{})
+			if len(list) != 1 || list[0].Reason != reason {
+				t.Fatalf("%s: claimed %+v, want %s", outcome.Verdict, list, reason)
+			}
+			n.settled(list[0], outcome)
+		}
+		if _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

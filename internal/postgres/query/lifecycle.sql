@@ -26,7 +26,8 @@ for no key update of o;
 -- name: NotificationFollow :many
 -- Writes notifications about alerts that the transaction holds, behind the open ones of the
 -- same alert and webhook. The generation of a reminder is its number, that of a step of an escalation its
--- minutes, that of another reason how many there were. No row is returned where a webhook is deleted. What a silence
+-- minutes, that of another reason how many there were. Each is newer than the earlier ones, also after the clock was put
+-- back: their order is that of their instants. No row is returned where a webhook is deleted. What a silence
 -- suppresses (no silence is the nil id) is settled at once. Unless a message says that the alert fires, it depends on
 -- the earlier ones: it is suppressed if all of them were, and not written if all of them were given up, because
 -- a webhook that has not heard of an alert is not notified of its end. What quiet hours hold (the past is none) waits
@@ -36,6 +37,7 @@ with held as materialized (
 ), asked as (
     select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), k.silence_id) as silence_id,
            case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until, coalesce(k.messages > 0, true) as written,
+           (select max(e.created_at) from notification e where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.about is null) as newest_at,
            case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
                select count(*) from notification e where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@reasons::text[]) as reason, unnest(@steps::integer[]) as step,
@@ -56,7 +58,7 @@ with held as materialized (
     where not o.followed and o.notification_id in (select l.notification_id from last l join wanted t using (alert_id, webhook_id) where t.silence_id is null)
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
-    select id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, @actor::text, clock_timestamp() from wanted
+    select id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, @actor::text, greatest(clock_timestamp(), newest_at + interval '1 microsecond') from wanted
 ), suppressed as (
     insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
     select id, tenant_id, 'SUPPRESSED', coalesce(sqlc.narg(decided_at)::timestamptz, clock_timestamp()), false, silence_id from wanted where silence_id is not null
