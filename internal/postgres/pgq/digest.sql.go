@@ -189,17 +189,15 @@ func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]D
 }
 
 const digestGather = `-- name: DigestGather :one
-with held as materialized (
-    select w.tenant_id from webhook w where w.webhook_id = $1 and w.deleted_at is null for key share skip locked
-), taken as (
+with held as materialized (select w.tenant_id from webhook w where w.webhook_id = $1 and w.deleted_at is null for key share skip locked),
+taken as (
     select o.notification_id, o.ready_at,
            o.generation = 0 and exists (
                select from notification n where n.notification_id = o.notification_id
                  and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $2)) as needless
     from outbox o
     where o.webhook_id = $1 and o.ready_at >= $3::timestamptz and o.ready_at <= now() and o.due_at <= now()
-      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-      and exists (select from held)
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true) and exists (select from held)
     order by o.ready_at, o.notification_id
     limit $4::int
     for update skip locked

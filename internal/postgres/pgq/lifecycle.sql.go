@@ -171,8 +171,7 @@ with held as materialized (
 ), sent as (
     insert into outbox (notification_id, webhook_id, after_id, quiet_until, ready_at, due_at, expires_at)
     select t.id, t.webhook_id, l.notification_id, t.quiet_until,
-           case when l.notification_id is null and t.quiet_until is null then clock_timestamp() end,
-           case when l.notification_id is null and t.quiet_until is null then now() end,
+           case when l.notification_id is null and t.quiet_until is null then clock_timestamp() end, case when l.notification_id is null and t.quiet_until is null then now() end,
            coalesce(t.quiet_until, now()) + case when t.event then w.event_age_seconds * interval '1 s' when t.reason = 'REMINDER' then r.re_notify_minutes * interval '1 min' end
     from wanted t join webhook w on w.webhook_id = t.webhook_id join rule r on r.rule_id = t.rule_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null

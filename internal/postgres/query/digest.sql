@@ -26,17 +26,15 @@ cross join lateral (
 -- ready before the given instant. This is one statement, so a row is either in the digest or still waits, never
 -- both. The webhook cannot be deleted meanwhile: that would not find the digest. Nothing is gathered for one that
 -- somebody edits or deletes at the moment. Returns the size, 0 if nothing was gathered, and how many ended.
-with held as materialized (
-    select w.tenant_id from webhook w where w.webhook_id = @webhook_id and w.deleted_at is null for key share skip locked
-), taken as (
+with held as materialized (select w.tenant_id from webhook w where w.webhook_id = @webhook_id and w.deleted_at is null for key share skip locked),
+taken as (
     select o.notification_id, o.ready_at,
            o.generation = 0 and exists (
                select from notification n where n.notification_id = o.notification_id
                  and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within)) as needless
     from outbox o
     where o.webhook_id = @webhook_id and o.ready_at >= @first_at::timestamptz and o.ready_at <= now() and o.due_at <= now()
-      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-      and exists (select from held)
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true) and exists (select from held)
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked

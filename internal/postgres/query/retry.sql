@@ -36,10 +36,8 @@ for no key update;
 -- its outcome is unknown.
 with messages as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, coalesce(m.digest_id, p.notification_id) as message
-    from (
-        select distinct n.alert_id, n.webhook_id from notification n
-        where n.notification_id = any(@ids::uuid[] || array(select m.notification_id from digest_member m where m.digest_id = any(@ids::uuid[]))) and n.about is null
-    ) t
+    from (select distinct n.alert_id, n.webhook_id from notification n where n.about is null
+              and n.notification_id = any(@ids::uuid[] || array(select d.notification_id from digest_member d where d.digest_id = any(@ids::uuid[])))) t
     join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
     left join digest_member m on m.notification_id = p.notification_id
     order by coalesce(m.digest_id, p.notification_id)
@@ -51,8 +49,7 @@ with messages as materialized (
     ) r
 ), ordered as (
     select w.*, lag(w.notification_id) over (partition by w.alert_id, w.webhook_id order by w.created_at, w.own) as before,
-           lead(w.notification_id) over (partition by w.alert_id, w.webhook_id order by w.created_at, w.own) as next
-    from open w
+           lead(w.notification_id) over (partition by w.alert_id, w.webhook_id order by w.created_at, w.own) as next from open w
 ), placed as materialized (
     select c.notification_id, c.attempts, c.claim_token, c.claimed_by, c.begun_at, c.followed as was_followed, c.after_id,
            coalesce(bool_or(c.next <> c.notification_id), false) as followed,
