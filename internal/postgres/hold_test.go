@@ -209,15 +209,22 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
-// TestReplicaThatDiesWhenTheClockIsSetBack has a replica die, with its lease and its heartbeat an hour ahead, when
-// Postgres's clock is set back, as when a standby is promoted. The other one does not wait until the clock gets there.
-func TestReplicaThatDiesWhenTheClockIsSetBack(t *testing.T) {
+// newHalves returns a fleet of two replicas: a holds the lower half of the partitions, and b the upper half.
+func newHalves(t *testing.T) *fleet {
+	t.Helper()
 	f := newFleet(t)
 	f.beat("a", "b")
 	f.hold("a")
 	f.hold("b")
 	f.hold("a")
-	f.want("both hold some", f.hold("b"), 4, 5, 6, 7)
+	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
+	return f
+}
+
+// TestReplicaThatDiesWhenTheClockIsSetBack has a replica die, with its lease and its heartbeat an hour ahead, when
+// Postgres's clock is set back, as when a standby is promoted. The other one does not wait until the clock gets there.
+func TestReplicaThatDiesWhenTheClockIsSetBack(t *testing.T) {
+	f := newHalves(t)
 	f.exec(`update replica set beat_at = beat_at + interval '1 hour', evaluated_at = evaluated_at + interval '1 hour'`)
 	f.exec(`update checkpoint set lease_until = lease_until + interval '1 hour'`)
 	f.beat("b")
@@ -340,12 +347,7 @@ func TestALockedPartitionIsLogged(t *testing.T) {
 // heartbeats, as it waits for a receiver.
 func TestNoShareIsKeptForWhoEnds(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	f.beat("a", "b")
-	f.hold("a")
-	f.hold("b")
-	f.hold("a")
-	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
+	f := newHalves(t)
 	if err := f.store.Release(t.Context(), "b", []int{4, 5, 6, 7}); err != nil {
 		t.Fatal(err)
 	}
