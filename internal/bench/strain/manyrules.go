@@ -141,15 +141,15 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 // newExchanges are found by each pass.
 const newExchanges = 1000
 
-// measured is how many passes a trial measures. The kernel counts processor time
-// by 10 ms, and a pass takes some 100.
-const measured = 5
+// measured is how many passes a trial measures, and measuredMixed with window rules, whose passes are longer. The kernel
+// counts processor time by 10 ms for each process, and a pass without window rules takes some 70.
+const measured, measuredMixed = 20, 5
 
 // passes starts a replica, lets it come to know the rules, and measures passes.
 func (b bench) passes(ctx context.Context, c *crowd) (err error) {
-	interval := lab.PassInterval
+	interval, count := lab.PassInterval, measured
 	if c.mixed {
-		interval = lab.WindowsInterval
+		interval, count = lab.WindowsInterval, measuredMixed
 	}
 	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+interval.String(), "TOCSIN_PARTITION_LEASE=5m")
 	if err != nil {
@@ -158,7 +158,7 @@ func (b bench) passes(ctx context.Context, c *crowd) (err error) {
 	defer func() { err = errors.Join(err, replica.End()) }()
 	c.passing.Replica = replica
 	var passes []lab.Pass
-	for nth := range 1 + measured {
+	for nth := range 1 + count {
 		p, err := b.Next(ctx, &c.passing)
 		if err != nil {
 			return err
