@@ -97,7 +97,19 @@ func NewReplica(t *testing.T, driver bus.Driver) *Replica {
 	return r
 }
 
+// newReplica starts a replica that publishes and listens.
 func newReplica(t *testing.T, driver bus.Driver) *Replica {
+	t.Helper()
+	return start(t, driver, true)
+}
+
+// newPublisher starts a replica that publishes, and never asks the server for messages.
+func newPublisher(t *testing.T, driver bus.Driver) *Replica {
+	t.Helper()
+	return start(t, driver, false)
+}
+
+func start(t *testing.T, driver bus.Driver, listens bool) *Replica {
 	t.Helper()
 	r := &Replica{
 		t: t, begun: make(chan notify.Signal, 1000), heard: make(chan notify.Signal, 1000), logged: &log{}, events: map[bus.Event]int{},
@@ -107,9 +119,11 @@ func newReplica(t *testing.T, driver bus.Driver) *Replica {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
-	parts.Go(func() { r.Bus.Listen(ctx) })
 	parts.Go(func() { r.Bus.Send(ctx) })
-	parts.Go(func() { r.hear(ctx) })
+	if listens {
+		parts.Go(func() { r.Bus.Listen(ctx) })
+		parts.Go(func() { r.hear(ctx) })
+	}
 	r.stop = sync.OnceFunc(func() { cancel(); parts.Wait() })
 	t.Cleanup(r.stop)
 	return r

@@ -16,16 +16,11 @@ import (
 
 func arrives(t *testing.T, s Server) {
 	t.Helper()
-	from, to := NewReplica(t, s.Driver(t, "from", never)), s.Driver(t, "to", never)
+	publisher := NewReplica
 	if !s.Nature.Broadcasts {
-		// Otherwise the publisher itself might receive it.
-		from.stop()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { from.Bus.Send(ctx); close(ended) }()
-		defer func() { cancel(); <-ended }()
+		publisher = newPublisher // one that listens might receive the wake-up itself
 	}
-	r := NewReplica(t, to)
+	from, r := publisher(t, s.Driver(t, "from", never)), NewReplica(t, s.Driver(t, "to", never))
 	const rounds = 200
 	took := make([]time.Duration, rounds)
 	for i := range took {
