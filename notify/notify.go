@@ -20,7 +20,8 @@
 //     The same transaction renders and stores bodies that do not exist yet, and records that
 //     the attempts begin. A body is rendered once: every attempt sends the same bytes under
 //     the same webhook-id; only a receiver's secrets are filled in at the call. If the attempt
-//     that it was rendered for is not made, it is rendered again.
+//     that it was rendered for is not made, or a person has entered something else for the
+//     receiver since, it is rendered again.
 //     A message that cannot be read or rendered ends as FAILED, an event that is too old as
 //     DISCARDED, and a message that is older than its receiver accepts as EXHAUSTED. These
 //     use up no rate and are no probe, and the next pass follows at once. If one row makes

@@ -239,6 +239,7 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 		c.bodyAt[claimed.NotificationID] = claimed.BodyAt
 		if ids[i] = claimed.NotificationID; !claimed.BodyAt.Equal(claimed.BegunAt) {
 			rendered.NotificationIds, rendered.WrittenAt = append(rendered.NotificationIds, claimed.NotificationID), append(rendered.WrittenAt, claimed.BodyAt)
+			rendered.WebhookIds = append(rendered.WebhookIds, claimed.WebhookID)
 		}
 	}
 	rows, err := q.ClaimRead(ctx, pgq.ClaimReadParams{UndoWithin: needlessAfter, NotificationIds: ids})
@@ -257,14 +258,8 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 		}
 	}
 	if len(rendered.NotificationIds) > 0 {
-		bodies, err := q.BodyRead(ctx, rendered)
-		if err != nil {
-			return nil, fmt.Errorf("read bodies: %w", err)
-		}
-		for _, b := range bodies {
-			if m := messages[b.NotificationID]; m != nil {
-				m.body = &notify.Body{ContentType: b.ContentType, Content: b.Content}
-			}
+		if err := c.readBodies(ctx, q, rendered, messages); err != nil {
+			return nil, err
 		}
 	}
 	if len(undelivered) > 0 {
@@ -277,6 +272,37 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 		}
 	}
 	return messages, nil
+}
+
+// readBodies reads the bodies that were rendered before and are still to be sent, and deletes the others: they are rendered
+// again for the attempts that begin.
+func (c *claiming) readBodies(ctx context.Context, q *pgq.Queries, rendered pgq.BodyReadParams, messages map[uuid.UUID]*about) error {
+	bodies, err := q.BodyRead(ctx, rendered)
+	if err != nil {
+		return fmt.Errorf("read bodies: %w", err)
+	}
+	read := make(map[uuid.UUID]bool, len(bodies))
+	for _, b := range bodies {
+		read[b.NotificationID] = true
+		if m := messages[b.NotificationID]; m != nil {
+			m.body = &notify.Body{ContentType: b.ContentType, Content: b.Content}
+		}
+	}
+	var forget pgq.BodyForgetParams
+	for i := range c.claimed {
+		row := &c.claimed[i]
+		if at := c.bodyAt[row.NotificationID]; !at.Equal(row.BegunAt) && !read[row.NotificationID] {
+			forget.NotificationIds, forget.WrittenAt = append(forget.NotificationIds, row.NotificationID), append(forget.WrittenAt, at)
+			c.bodyAt[row.NotificationID] = row.BegunAt
+		}
+	}
+	if len(forget.NotificationIds) == 0 {
+		return nil
+	}
+	if err := q.BodyForget(ctx, forget); err != nil {
+		return fmt.Errorf("delete former bodies: %w", err)
+	}
+	return nil
 }
 
 // deliveryOf builds what an attempt needs. The delivery is empty if the alert of the message is
@@ -347,7 +373,7 @@ func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
 		if d.Fresh {
 			p.NotificationIds, p.ContentTypes = append(p.NotificationIds, d.NotificationID), append(p.ContentTypes, d.Body.ContentType)
 			p.Contents, p.Problems = append(p.Contents, d.Body.Content), append(p.Problems, rules.CleanText(d.Problem, 2000))
-			p.WrittenAt = append(p.WrittenAt, c.bodyAt[d.NotificationID])
+			p.WrittenAt, p.WebhookVersions = append(p.WrittenAt, c.bodyAt[d.NotificationID]), append(p.WebhookVersions, d.Webhook.Version)
 		}
 	}
 	if len(p.NotificationIds) == 0 {

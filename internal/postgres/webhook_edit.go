@@ -100,9 +100,7 @@ func (s *Webhooks) edit(
 			if err := q.WebhookReferencesForget(ctx, w.ID); err != nil {
 				return fmt.Errorf("forget references: %w", err)
 			}
-			if err := q.WebhookBodiesForget(ctx, w.ID); err != nil {
-				return fmt.Errorf("forget bodies: %w", err)
-			}
+			p.Readdressed = true
 		}
 		if !maps.Equal(present.Inputs, w.Inputs) || !maps.Equal(present.Headers, w.Headers) {
 			if err := q.WebhookInstancesForget(ctx, w.ID); err != nil {

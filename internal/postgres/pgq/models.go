@@ -281,6 +281,7 @@ type NotificationBody struct {
 	Content        []byte
 	Problem        string
 	WrittenAt      time.Time
+	WebhookVersion int64
 }
 
 type NotificationBodyFirst struct {
@@ -693,6 +694,7 @@ type Webhook struct {
 	Preset            string
 	SlackThreads      bool
 	QuietHours        []byte
+	InputsVersion     int64
 }
 
 type WebhookIncident struct {

@@ -12,9 +12,30 @@ import (
 	"github.com/google/uuid"
 )
 
+const bodyForget = `-- name: BodyForget :exec
+with again as (
+    update outbox o set body_at = o.begun_at where o.notification_id = any($1::uuid[])
+)
+delete from notification_body b
+using (select unnest($1::uuid[]) as id, unnest($2::timestamptz[]) as at) c
+where b.notification_id = c.id and b.written_at = c.at
+`
+
+type BodyForgetParams struct {
+	NotificationIds []uuid.UUID
+	WrittenAt       []time.Time
+}
+
+// Deletes bodies that are rendered again for the attempts that begin.
+func (q *Queries) BodyForget(ctx context.Context, arg BodyForgetParams) error {
+	_, err := q.db.Exec(ctx, bodyForget, arg.NotificationIds, arg.WrittenAt)
+	return err
+}
+
 const bodyInsert = `-- name: BodyInsert :exec
-insert into notification_body (notification_id, content_type, content, problem, written_at)
-select unnest($1::uuid[]), unnest($2::text[]), unnest($3::bytea[]), unnest($4::text[]), unnest($5::timestamptz[])
+insert into notification_body (notification_id, content_type, content, problem, written_at, webhook_version)
+select unnest($1::uuid[]), unnest($2::text[]), unnest($3::bytea[]), unnest($4::text[]), unnest($5::timestamptz[]),
+       unnest($6::bigint[])
 `
 
 type BodyInsertParams struct {
@@ -23,6 +44,7 @@ type BodyInsertParams struct {
 	Contents        [][]byte
 	Problems        []string
 	WrittenAt       []time.Time
+	WebhookVersions []int64
 }
 
 func (q *Queries) BodyInsert(ctx context.Context, arg BodyInsertParams) error {
@@ -32,20 +54,23 @@ func (q *Queries) BodyInsert(ctx context.Context, arg BodyInsertParams) error {
 		arg.Contents,
 		arg.Problems,
 		arg.WrittenAt,
+		arg.WebhookVersions,
 	)
 	return err
 }
 
 const bodyRead = `-- name: BodyRead :many
 select b.notification_id, b.content_type, b.content
-from (select unnest($1::uuid[]) as id, unnest($2::timestamptz[]) as at) c
+from (select unnest($1::uuid[]) as id, unnest($2::uuid[]) as webhook_id, unnest($3::timestamptz[]) as at) c
 cross join lateral (
-    select notification_id, content_type, content, problem, written_at from notification_body b where b.notification_id = c.id and b.written_at = c.at offset 0
+    select notification_id, content_type, content, problem, written_at, webhook_version from notification_body b where b.notification_id = c.id and b.written_at = c.at offset 0
 ) b
+where b.webhook_version >= (select w.inputs_version from webhook w where w.webhook_id = c.webhook_id)
 `
 
 type BodyReadParams struct {
 	NotificationIds []uuid.UUID
+	WebhookIds      []uuid.UUID
 	WrittenAt       []time.Time
 }
 
@@ -55,9 +80,10 @@ type BodyReadRow struct {
 	Content        []byte
 }
 
-// Returns the bodies of messages that were rendered before.
+// Returns the bodies of messages that were rendered before, unless a person has entered something else for the receiver
+// since: they name the former one. An edit that is not visible yet has the attempt not made.
 func (q *Queries) BodyRead(ctx context.Context, arg BodyReadParams) ([]BodyReadRow, error) {
-	rows, err := q.db.Query(ctx, bodyRead, arg.NotificationIds, arg.WrittenAt)
+	rows, err := q.db.Query(ctx, bodyRead, arg.NotificationIds, arg.WebhookIds, arg.WrittenAt)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +405,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        ) * 1000000), 0), 0)::bigint as next_us,
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
-cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
+cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
 cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since, instances, restarted_at from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
@@ -557,7 +583,7 @@ func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.U
 }
 
 const webhookByID = `-- name: WebhookByID :many
-select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours from webhook w where w.webhook_id = any($1::uuid[])
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours, w.inputs_version from webhook w where w.webhook_id = any($1::uuid[])
 `
 
 type WebhookByIDRow struct {
@@ -602,6 +628,7 @@ func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]We
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
 			&i.Webhook.QuietHours,
+			&i.Webhook.InputsVersion,
 		); err != nil {
 			return nil, err
 		}

@@ -192,7 +192,7 @@ func (q *Queries) ResendWebhook(ctx context.Context, webhookID uuid.UUID) (int64
 }
 
 const resendWebhooks = `-- name: ResendWebhooks :many
-select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours from webhook w
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours, w.inputs_version from webhook w
 where w.preset = any($1::text[]) and w.enabled and w.deleted_at is null
 order by w.webhook_id
 `
@@ -240,6 +240,7 @@ func (q *Queries) ResendWebhooks(ctx context.Context, presets []string) ([]Resen
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
 			&i.Webhook.QuietHours,
+			&i.Webhook.InputsVersion,
 		); err != nil {
 			return nil, err
 		}

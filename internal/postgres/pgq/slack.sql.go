@@ -253,7 +253,7 @@ func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) 
 
 const slackUpdateRead = `-- name: SlackUpdateRead :many
 select u.message_id, u.generation, u.attempts, u.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours,
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours, w.inputs_version,
        h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by, z.snoozed_at
 from slack_update u
 join slack_message m using (message_id)
@@ -367,6 +367,7 @@ func (q *Queries) SlackUpdateRead(ctx context.Context, messageIds []int64) ([]Sl
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
 			&i.Webhook.QuietHours,
+			&i.Webhook.InputsVersion,
 			&i.Assignee,
 			&i.AssignedBy,
 			&i.AssignedAt,
@@ -504,7 +505,7 @@ func (q *Queries) SlackUpdatesHold(ctx context.Context, arg SlackUpdatesHoldPara
 }
 
 const slackWebhook = `-- name: SlackWebhook :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
 // Finds a webhook before its tenant is known. The caller only reads what proves a request.
@@ -540,6 +541,7 @@ func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhoo
 		&i.Preset,
 		&i.SlackThreads,
 		&i.QuietHours,
+		&i.InputsVersion,
 	)
 	return i, err
 }

@@ -12,24 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const webhookBodiesForget = `-- name: WebhookBodiesForget :exec
-with waiting as (
-    select t.notification_id from outbox t
-    where t.webhook_id = $1 and t.body_at is not null
-    for update skip locked
-), rerendered as (
-    update outbox o set body_at = null from waiting w where o.notification_id = w.notification_id
-)
-delete from notification_body b using waiting w where b.notification_id = w.notification_id
-`
-
-// Has the messages of a webhook that wait for another attempt rendered again: their bodies hold what a
-// person had entered for the receiver before. Nobody is waited for who claims or settles one at this instant.
-func (q *Queries) WebhookBodiesForget(ctx context.Context, webhookID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, webhookBodiesForget, webhookID)
-	return err
-}
-
 const webhookClock = `-- name: WebhookClock :one
 select now()::timestamptz
 `
@@ -53,7 +35,7 @@ func (q *Queries) WebhookReferencesForget(ctx context.Context, webhookID uuid.UU
 }
 
 const webhookToEdit = `-- name: WebhookToEdit :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 for update
 `
@@ -96,6 +78,7 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 		&i.Preset,
 		&i.SlackThreads,
 		&i.QuietHours,
+		&i.InputsVersion,
 	)
 	return i, err
 }
@@ -109,9 +92,10 @@ set name = $1, secrets = $2, url_host = $3, signed = $4, body_template = $5,
     disabled_reason = case when $17::boolean then '' else disabled_reason end,
     held_until = case when $18::boolean then null else held_until end,
     enabled = $17::boolean,
+    inputs_version = case when $19::boolean then version + 1 else inputs_version end,
     version = version + 1, updated_at = now()
-where webhook_id = $19
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours
+where webhook_id = $20
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version
 `
 
 type WebhookUpdateParams struct {
@@ -133,10 +117,12 @@ type WebhookUpdateParams struct {
 	FormerSecretUntil *time.Time
 	Enabled           bool
 	Release           bool
+	Readdressed       bool
 	WebhookID         uuid.UUID
 }
 
-// Enabling a webhook clears the reason why it was disabled.
+// Enabling a webhook clears the reason why it was disabled. If a person has entered something else for the receiver, the
+// bodies of former versions are not sent any more.
 func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (Webhook, error) {
 	row := q.db.QueryRow(ctx, webhookUpdate,
 		arg.Name,
@@ -157,6 +143,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		arg.FormerSecretUntil,
 		arg.Enabled,
 		arg.Release,
+		arg.Readdressed,
 		arg.WebhookID,
 	)
 	var i Webhook
@@ -189,6 +176,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		&i.Preset,
 		&i.SlackThreads,
 		&i.QuietHours,
+		&i.InputsVersion,
 	)
 	return i, err
 }

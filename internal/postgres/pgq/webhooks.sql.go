@@ -160,7 +160,7 @@ func (q *Queries) WebhookDelete(ctx context.Context, webhookID uuid.UUID) error 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -200,6 +200,7 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.Preset,
 		&i.SlackThreads,
 		&i.QuietHours,
+		&i.InputsVersion,
 	)
 	return i, err
 }
@@ -209,7 +210,7 @@ insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signe
                      timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, quiet_hours, preset)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version
 `
 
 type WebhookInsertParams struct {
@@ -288,12 +289,13 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.Preset,
 		&i.SlackThreads,
 		&i.QuietHours,
+		&i.InputsVersion,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours, inputs_version from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -351,6 +353,7 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.Preset,
 			&i.SlackThreads,
 			&i.QuietHours,
+			&i.InputsVersion,
 		); err != nil {
 			return nil, err
 		}

@@ -122,12 +122,23 @@ cross join lateral (select * from alert a where a.alert_id = n.alert offset 0) a
 cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r;
 
 -- name: BodyRead :many
--- Returns the bodies of messages that were rendered before.
+-- Returns the bodies of messages that were rendered before, unless a person has entered something else for the receiver
+-- since: they name the former one. An edit that is not visible yet has the attempt not made.
 select b.notification_id, b.content_type, b.content
-from (select unnest(@notification_ids::uuid[]) as id, unnest(@written_at::timestamptz[]) as at) c
+from (select unnest(@notification_ids::uuid[]) as id, unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@written_at::timestamptz[]) as at) c
 cross join lateral (
     select * from notification_body b where b.notification_id = c.id and b.written_at = c.at offset 0
-) b;
+) b
+where b.webhook_version >= (select w.inputs_version from webhook w where w.webhook_id = c.webhook_id);
+
+-- name: BodyForget :exec
+-- Deletes bodies that are rendered again for the attempts that begin.
+with again as (
+    update outbox o set body_at = o.begun_at where o.notification_id = any(@notification_ids::uuid[])
+)
+delete from notification_body b
+using (select unnest(@notification_ids::uuid[]) as id, unnest(@written_at::timestamptz[]) as at) c
+where b.notification_id = c.id and b.written_at = c.at;
 
 -- name: UndeliveredAbout :many
 -- Returns the undelivered messages that notifications of operators are about. A message that is
@@ -151,8 +162,9 @@ where not exists (
       and (b.opened_at is null and b.holds = 0 or b.probe_token = any(@tokens::bigint[])));
 
 -- name: BodyInsert :exec
-insert into notification_body (notification_id, content_type, content, problem, written_at)
-select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]);
+insert into notification_body (notification_id, content_type, content, problem, written_at, webhook_version)
+select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]),
+       unnest(@webhook_versions::bigint[]);
 
 -- name: OutboxRenew :many
 -- Extends leases that end before a new one would. Returns how long each valid claim now lasts. A

@@ -5,7 +5,8 @@ where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null
 for update;
 
 -- name: WebhookUpdate :one
--- Enabling a webhook clears the reason why it was disabled.
+-- Enabling a webhook clears the reason why it was disabled. If a person has entered something else for the receiver, the
+-- bodies of former versions are not sent any more.
 update webhook
 set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
     operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel, slack_threads = @slack_threads,
@@ -14,6 +15,7 @@ set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, bo
     disabled_reason = case when @enabled::boolean then '' else disabled_reason end,
     held_until = case when @release::boolean then null else held_until end,
     enabled = @enabled::boolean,
+    inputs_version = case when @readdressed::boolean then version + 1 else inputs_version end,
     version = version + 1, updated_at = now()
 where webhook_id = @webhook_id
 returning *;
@@ -22,18 +24,6 @@ returning *;
 -- Forgets the names by which the receiver of a webhook knows alerts: another receiver does not know
 -- them.
 delete from receiver_reference where webhook_id = @webhook_id;
-
--- name: WebhookBodiesForget :exec
--- Has the messages of a webhook that wait for another attempt rendered again: their bodies hold what a
--- person had entered for the receiver before. Nobody is waited for who claims or settles one at this instant.
-with waiting as (
-    select t.notification_id from outbox t
-    where t.webhook_id = @webhook_id and t.body_at is not null
-    for update skip locked
-), rerendered as (
-    update outbox o set body_at = null from waiting w where o.notification_id = w.notification_id
-)
-delete from notification_body b using waiting w where b.notification_id = w.notification_id;
 
 -- name: WebhookClock :one
 select now()::timestamptz;
