@@ -89,15 +89,15 @@ func (l *looked) limits() []notify.Due {
 // webhooksOf reads the webhooks for which something is due. Webhooks whose secrets cannot be decrypted
 // are left to a replica that has the key; sealed names them from time to time.
 func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UUID]cachedWebhook, sealed, err error) {
-	versions := make(map[uuid.UUID]int64, len(l.due))
+	versions := make(map[uuid.UUID]edition, len(l.due))
 	for id, row := range l.due {
-		versions[id] = row.Version
+		versions[id] = edition{row.Version, row.UpdatedAt}
 	}
 	if webhooks, err = s.db.webhooks.get(ctx, versions); err != nil {
 		return nil, nil, err
 	}
-	for id := range versions {
-		if w, known := webhooks[id]; !known || w.err != nil || w.webhook.Version != versions[id] {
+	for id, version := range versions {
+		if w, known := webhooks[id]; !known || w.err != nil || !version.is(&w.webhook) {
 			delete(l.due, id)
 			sealed = errors.Join(sealed, s.db.webhooks.complaint(id, w.err))
 		}

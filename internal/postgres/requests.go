@@ -40,9 +40,9 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 	if err != nil {
 		return nil, fmt.Errorf("read bodies: %w", err)
 	}
-	versions := map[uuid.UUID]int64{}
+	versions := map[uuid.UUID]edition{}
 	for _, row := range bodies {
-		versions[row.WebhookID] = row.Version
+		versions[row.WebhookID] = edition{row.Version, row.UpdatedAt}
 	}
 	webhooks, err := s.db.webhooks.get(ctx, versions)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // webhookCache caches webhooks, so that their secrets need not be decrypted for each message. It is
-// safe for concurrent use. A webhook is read again when its version changes. Do not read fields
+// safe for concurrent use. A webhook is read again when its edition changes. Do not read fields
 // from the cache that change without a version, such as how long a webhook is held.
 type webhookCache struct {
 	db    *DB
@@ -48,13 +48,22 @@ type cachedWebhook struct {
 // maxCachedWebhooks bounds the cache; beyond it all webhooks are read again.
 const maxCachedWebhooks = 10_000
 
-// get returns webhooks by their ids, each at least in the requested version.
-func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (map[uuid.UUID]cachedWebhook, error) {
+// edition is a version of a webhook, and when it was stored. After a failover that took an edit away, the next edit has the
+// version of the lost one.
+type edition struct {
+	version int64
+	at      time.Time
+}
+
+func (e edition) is(w *notify.Webhook) bool { return w.Version == e.version && w.UpdatedAt.Equal(e.at) }
+
+// get returns webhooks by their ids, each in the requested edition, or as it was read a moment ago.
+func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]edition) (map[uuid.UUID]cachedWebhook, error) {
 	found := make(map[uuid.UUID]cachedWebhook, len(versions))
 	var missing []uuid.UUID
 	c.mu.Lock()
 	for id, version := range versions {
-		if w, ok := c.known[id]; ok && w.err == nil && w.webhook.Version >= version {
+		if w, ok := c.known[id]; ok && w.err == nil && version.is(&w.webhook) {
 			found[id] = w
 		} else {
 			missing = append(missing, id)
@@ -76,9 +85,7 @@ func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (m
 	for _, row := range rows {
 		w, err := c.db.webhookOf(row.Webhook)
 		found[w.ID] = cachedWebhook{w, err}
-		if known, ok := c.known[w.ID]; !ok || known.err != nil || known.webhook.Version <= w.Version {
-			c.known[w.ID] = found[w.ID]
-		}
+		c.known[w.ID] = found[w.ID]
 	}
 	return found, nil
 }

@@ -395,7 +395,7 @@ with recursive found as (
     union all
     select unnest($2::uuid[]), unnest($3::timestamptz[]) where not $1::boolean
 )
-select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_above,
+select w.webhook_id, w.version, w.updated_at, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null or s.holds > 0)::boolean as probe,
        (coalesce(ripe.due_at <= now(), false) and not held.now)::boolean as due,
@@ -430,6 +430,7 @@ type OutboxLookParams struct {
 type OutboxLookRow struct {
 	WebhookID     uuid.UUID
 	Version       int64
+	UpdatedAt     time.Time
 	MaxConcurrent int32
 	RatePerSecond float64
 	DigestAbove   int32
@@ -459,6 +460,7 @@ func (q *Queries) OutboxLook(ctx context.Context, arg OutboxLookParams) ([]Outbo
 		if err := rows.Scan(
 			&i.WebhookID,
 			&i.Version,
+			&i.UpdatedAt,
 			&i.MaxConcurrent,
 			&i.RatePerSecond,
 			&i.DigestAbove,

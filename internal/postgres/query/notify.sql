@@ -14,7 +14,7 @@ with recursive found as (
     union all
     select unnest(@webhook_ids::uuid[]), unnest(@bounds::timestamptz[]) where not @whole::boolean
 )
-select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_above,
+select w.webhook_id, w.version, w.updated_at, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null or s.holds > 0)::boolean as probe,
        (coalesce(ripe.due_at <= now(), false) and not held.now)::boolean as due,
