@@ -104,7 +104,11 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 		}
 		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-			var err error
+			// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident.
+			open, err := q.BreakerStillOpen(ctx, pgq.BreakerStillOpenParams{WebhookID: row.WebhookID, OpenFor: openFor})
+			if err != nil || open == 0 {
+				return err
+			}
 			written, err = found.raise(ctx, q)
 			return err
 		})

@@ -20,20 +20,14 @@ func TestAStormOfAWebhookThatIsDeleted(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), `select pg_advisory_lock(4711)`); err != nil {
 		t.Fatal(err)
 	}
-	waiting := func(most int) {
-		t.Helper()
-		for one[int](t, n.conn, `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`) < most {
-			<-time.After(10 * time.Millisecond)
-		}
-	}
 	gathered, deleted := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(gathered)
 		n.claimedOf(1, notify.Schedule{})
 	}()
-	waiting(1)
+	n.wait(1)
 	go func() { deleted <- n.db.Webhooks().Delete(t.Context(), tenant, n.webhook) }()
-	waiting(2)
+	n.wait(2)
 	if _, err := lock.Exec(t.Context(), `select pg_advisory_unlock(4711)`); err != nil {
 		t.Fatal(err)
 	}
@@ -47,4 +41,17 @@ func TestAStormOfAWebhookThatIsDeleted(t *testing.T) {
 	if open := column(t, n.conn, `select reason from notification_status where status not in ('DISCARDED', 'DELIVERED')`); len(open) != 0 {
 		t.Errorf("open are %v", open)
 	}
+}
+
+// wait returns as soon as so many sessions wait for locks.
+func (n *napping) wait(sessions int) {
+	n.t.Helper()
+	for !n.waiting(sessions) {
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (n *napping) waiting(sessions int) bool {
+	n.t.Helper()
+	return one[int](n.t, n.conn, `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`) >= sessions
 }

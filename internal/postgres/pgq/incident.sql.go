@@ -47,6 +47,27 @@ func (q *Queries) AlertRaiseWebhook(ctx context.Context, arg AlertRaiseWebhookPa
 	return rule_id, err
 }
 
+const breakerStillOpen = `-- name: BreakerStillOpen :execrows
+select from webhook w join webhook_state s using (webhook_id)
+where w.webhook_id = $1 and w.enabled and s.opened_at <= now() - $2::interval
+for key share of w for share of s
+`
+
+type BreakerStillOpenParams struct {
+	WebhookID uuid.UUID
+	OpenFor   time.Duration
+}
+
+// Returns one row if the breaker of an enabled webhook has still been open for at least a time. Whoever closes it, or
+// edits or deletes the webhook, waits for the end of the transaction.
+func (q *Queries) BreakerStillOpen(ctx context.Context, arg BreakerStillOpenParams) (int64, error) {
+	result, err := q.db.Exec(ctx, breakerStillOpen, arg.WebhookID, arg.OpenFor)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const breakersOpenFor = `-- name: BreakersOpenFor :many
 select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
 from webhook_state s

@@ -55,6 +55,13 @@ where s.opened_at <= now() - @open_for::interval
   and not exists (select from webhook_incident i where i.webhook_id = w.webhook_id and i.kind = 'FAILING')
 limit 100;
 
+-- name: BreakerStillOpen :execrows
+-- Returns one row if the breaker of an enabled webhook has still been open for at least a time. Whoever closes it, or
+-- edits or deletes the webhook, waits for the end of the transaction.
+select from webhook w join webhook_state s using (webhook_id)
+where w.webhook_id = @webhook_id and w.enabled and s.opened_at <= now() - @open_for::interval
+for key share of w for share of s;
+
 -- name: UndeliveredRead :many
 -- Returns what messages that ended are about; for a digest, one of its alerts. Notifications of
 -- operators about messages are left out, because they would lead to endless notifications.
