@@ -68,3 +68,43 @@ func TestNoAlertRemainsAboutAWebhookThatIsEditedMeanwhile(t *testing.T) {
 		t.Errorf("the alerts about the webhooks are %v", states)
 	}
 }
+
+// TestAWebhookIsEditedWhileSomebodyActsOnItsAlert has a person edit a webhook and another one act on the alert about it, each
+// of whom has locked what the other needs: the edit is repeated.
+func TestAWebhookIsEditedWhileSomebodyActsOnItsAlert(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
+	n.troubled()
+	if _, err := n.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgtest.Conn(t, n.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `select from alert where webhook_id is not null for update`); err != nil {
+		t.Fatal(err)
+	}
+	edited := make(chan error, 1)
+	go func() {
+		_, err := n.db.Webhooks().SetEnabled(t.Context(), tenant, n.webhook, true)
+		edited <- err
+	}()
+	n.wait(1)
+	// The edit has waited for longer, so Postgres ends it, and not this transaction.
+	if _, err := other.Exec(t.Context(), `set local deadlock_timeout = '1 min'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), `select from webhook where webhook_id = $1 for key share`, n.webhook); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-edited; err != nil {
+		t.Error(err)
+	}
+	if states := column(t, n.conn, aboutWebhooks); !slices.Equal(states, []string{"RESOLVED"}) {
+		t.Errorf("the alerts about the webhook are %v", states)
+	}
+}

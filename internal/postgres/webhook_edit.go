@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/api"
 	"tocsin/internal/fault"
@@ -64,13 +65,14 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 // edit stores the result of change, if change reports that it changed the webhook. What attempts
 // have shown of the webhook is forgotten in any case. Secrets are decrypted and sealed again, so that
 // no edit loses the secrets of another edit. Secrets that cannot be decrypted stay as they are, unless
-// an edit replaces all of them.
+// an edit replaces all of them. It locks the webhook before the alerts about it, which a person may act on at the same time.
 func (s *Webhooks) edit(
 	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),
 ) (notify.Webhook, error) {
 	list := make([]notify.Webhook, 1)
 	edited := &list[0]
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
 		row, err := q.WebhookToEdit(ctx, pgq.WebhookToEditParams{TenantID: tenant, WebhookID: id})
 		if err != nil {
 			return notFound(err, "webhook")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/api"
 	"tocsin/internal/fault"
@@ -113,7 +114,8 @@ func eventNames(events []notify.Reason) []string {
 // Delete removes a webhook if no rule and no route refers to it. Its messages that wait, were
 // refused or are exhausted are discarded, and the alert that it was disabled resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
 		// Open alerts may be routed to it. A replica that has read their routing reads it again.
 		if _, err := beginChange(ctx, q, tenant); err != nil {
 			return err
