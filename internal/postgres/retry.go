@@ -34,7 +34,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 				return fmt.Errorf("take notification out of digest: %w", err)
 			}
 			if left > 0 {
-				return q.RetryInOrder(ctx, []uuid.UUID{id})
+				return inSequence(ctx, q, []uuid.UUID{id})
 			}
 			// The digest still waits. It contains this notification, so the digest itself is
 			// hastened.
@@ -159,6 +159,17 @@ type retries struct {
 	alone bool
 }
 
+// inSequence makes open messages wait for each other that are about the alerts of some messages.
+func inSequence(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
+	if err := q.RetryInOrderLock(ctx, ids); err != nil {
+		return fmt.Errorf("lock open notifications: %w", err)
+	}
+	if err := q.RetryInOrder(ctx, ids); err != nil {
+		return fmt.Errorf("order notifications: %w", err)
+	}
+	return nil
+}
+
 // apply makes the messages due, or makes them wait for earlier ones of their alerts, and returns
 // how many changed. Each statement sees what others committed while the previous statement waited
 // for their locks.
@@ -175,8 +186,8 @@ func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 		return 0, fmt.Errorf("retry settled notifications: %w", err)
 	}
 	if settled > 0 {
-		if err := q.RetryInOrder(ctx, r.ids); err != nil {
-			return 0, fmt.Errorf("order notifications: %w", err)
+		if err := inSequence(ctx, q, r.ids); err != nil {
+			return 0, err
 		}
 	}
 	waiting, err := q.RetryWaiting(ctx, pgq.RetryWaitingParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})

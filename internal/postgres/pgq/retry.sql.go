@@ -156,6 +156,24 @@ func (q *Queries) RetryInOrder(ctx context.Context, ids []uuid.UUID) error {
 	return err
 }
 
+const retryInOrderLock = `-- name: RetryInOrderLock :exec
+with messages as materialized (
+    select p.notification_id
+    from (select distinct n.alert_id, n.webhook_id from notification n where n.about is null
+              and n.notification_id = any($1::uuid[] || array(select d.notification_id from digest_member d where d.digest_id = any($1::uuid[])))) t
+    join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+    order by p.notification_id
+)
+select from messages m cross join lateral (select from outbox o where o.notification_id = m.notification_id for no key update) r
+`
+
+// Locks the open messages that the statement after this one orders, so that none is gathered into a digest meanwhile. That
+// statement finds a message that is being gathered at the moment in its digest.
+func (q *Queries) RetryInOrderLock(ctx context.Context, ids []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, retryInOrderLock, ids)
+	return err
+}
+
 const retryLeave = `-- name: RetryLeave :execrows
 with settled as (
     select s.notification_id from settlement s where s.notification_id = $1 for share

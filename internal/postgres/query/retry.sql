@@ -29,6 +29,18 @@ where alert_id in (
 order by alert_id
 for no key update;
 
+-- name: RetryInOrderLock :exec
+-- Locks the open messages that the statement after this one orders, so that none is gathered into a digest meanwhile. That
+-- statement finds a message that is being gathered at the moment in its digest.
+with messages as materialized (
+    select p.notification_id
+    from (select distinct n.alert_id, n.webhook_id from notification n where n.about is null
+              and n.notification_id = any(@ids::uuid[] || array(select d.notification_id from digest_member d where d.digest_id = any(@ids::uuid[])))) t
+    join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+    order by p.notification_id
+)
+select from messages m cross join lateral (select from outbox o where o.notification_id = m.notification_id for no key update) r;
+
 -- name: RetryInOrder :exec
 -- Makes open messages wait for each other, in the order in which they were written, for the alerts
 -- and webhooks of some messages, or of the messages of some digests. A message that is being attempted waits for nothing, and so does a
