@@ -156,6 +156,22 @@ func TestTheEndOfASnoozeKeepsTheUndo(t *testing.T) {
 	}
 }
 
+// TestTheEndOfASnoozeKeepsTheUndoOfAnAssignment takes a snoozed alert by mistake, and undoes that after the reminder.
+func TestTheEndOfASnoozeKeepsTheUndoOfAnAssignment(t *testing.T) {
+	t.Parallel()
+	n := newNapping(t)
+	n.snoozed()
+	take := api.BulkAssignment{ID: uuid.New(), Actor: "ada@x", Assignee: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
+	assignMany(t, n.db.Inbox(), take)
+	if sent, _ := n.remind(t.Context(), over); sent != 1 {
+		t.Errorf("%d reminders", sent)
+	}
+	undone, err := n.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: take.ID, Actor: "ada@x"})
+	if err != nil || undone != (api.UndoCounts{Restored: 1}) || handlers(t, n.conn) != "-" {
+		t.Errorf("%+v, %v; the alert is assigned to %s", undone, err, handlers(t, n.conn))
+	}
+}
+
 func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,6 +17,10 @@ update alert a set change = nextval('alert_change')
 where a.alert_id = any($1::uuid[]) and not exists (
     select from alert_action u
     where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - $2::interval)
+  and not exists (
+    select from alert_action u join alert_assignment_before b using (tenant_id, action_id)
+    where u.tenant_id = a.tenant_id and u.action = 'assign' and u.undone_at is null and u.at > now() - $2::interval
+      and b.alert_id = a.alert_id and b.change = a.change)
 `
 
 type AlertMessagedParams struct {
@@ -24,8 +28,8 @@ type AlertMessagedParams struct {
 	UndoWithin time.Duration
 }
 
-// Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on,
-// and that an undo still finds by the change number of that action, keeps this number.
+// Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on
+// or assigned with others, and that an undo still finds by the change number of that action, keeps this number.
 func (q *Queries) AlertMessaged(ctx context.Context, arg AlertMessagedParams) error {
 	_, err := q.db.Exec(ctx, alertMessaged, arg.AlertIds, arg.UndoWithin)
 	return err

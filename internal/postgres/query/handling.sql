@@ -14,12 +14,16 @@ delete from alert_assignment where alert_id = @alert_id;
 update alert set change = nextval('alert_change') where alert_id = @alert_id;
 
 -- name: AlertMessaged :exec
--- Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on,
--- and that an undo still finds by the change number of that action, keeps this number.
+-- Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on
+-- or assigned with others, and that an undo still finds by the change number of that action, keeps this number.
 update alert a set change = nextval('alert_change')
 where a.alert_id = any(@alert_ids::uuid[]) and not exists (
     select from alert_action u
-    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - @undo_within::interval);
+    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - @undo_within::interval)
+  and not exists (
+    select from alert_action u join alert_assignment_before b using (tenant_id, action_id)
+    where u.tenant_id = a.tenant_id and u.action = 'assign' and u.undone_at is null and u.at > now() - @undo_within::interval
+      and b.alert_id = a.alert_id and b.change = a.change);
 
 -- name: AssigneeGet :one
 -- Returns a user who may act on alerts.
