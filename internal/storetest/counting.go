@@ -7,6 +7,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator/window"
+	"tocsin/internal/retention"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -124,6 +125,32 @@ func windowSteps(l *law) {
 	expect("another one after that", alerts.Wait, third, "", true)
 	expect("it is dropped", alerts.Drop, third, "", true)
 	l.equal("state", l.Alert(third), alerts.State(""))
+}
+
+// windowHeldStays has a person resolve an alert whose value stays above the threshold for longer than alerts are kept: it is
+// deleted when the hold has ended.
+func windowHeldStays(l *law) {
+	const day = 24 * time.Hour
+	r := l.windowRule()
+	id := uuid.UUID{4, 6: 0x80, 8: 0x80, 15: 1}
+	made, _ := l.step(&r, alerts.Raise, id, "")
+	l.equal("made", made, true)
+	l.must(l.Resolve(id))
+	l.Advance(2 * day)
+	l.hold("a")
+	sweep := func() int {
+		l.Helper()
+		swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+		l.must(err)
+		return swept.Deleted
+	}
+	l.equal("deleted", sweep(), 0)
+	if o, there := l.openOrHeld(&r, "orders"); !there || !o.Held {
+		l.Errorf("held: %+v", o)
+	}
+	made, _ = l.step(&r, alerts.Release, id, "")
+	l.equal("released", made, true)
+	l.equal("deleted after the hold", sweep(), 1)
 }
 
 // windowEnd has a rule notify one webhook that an alert fires, and another one by a reminder, and then a third one: the first

@@ -12,7 +12,6 @@ import (
 	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/watch"
-	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
 )
@@ -51,19 +50,7 @@ func laws() map[string]func(l *law) {
 			l.beat("b")
 			l.equal("b holds", l.hold("b"), 8)
 		},
-		"what a dead replica holds is released": func(l *law) {
-			messages := l.raise(1)
-			l.equal("claimed by", l.one("a").NotificationID, messages[0])
-			l.Advance(2 * time.Minute)
-			l.beat("b")
-			reaped, err := l.Replicas.Reap(l.Context(), lease.ReapRequest{Self: "b", DeadAfter: time.Minute, ForgetAfter: time.Hour})
-			l.must(err)
-			if len(reaped.Released) != 1 || reaped.Released[0].Partitions != 8 || reaped.Released[0].Notifications != 1 {
-				l.Errorf("released %+v", reaped)
-			}
-			l.is(messages[0], notify.Retrying, "UNKNOWN")
-			l.equal("b holds", l.hold("b"), 8)
-		},
+		"what a dead replica holds is released":                                  replicaDied,
 		"a commit from another checkpoint writes nothing": func(l *law) {
 			for _, spoil := range []func(b *evaluator.Batch){
 				func(b *evaluator.Batch) { b.Token++ },
@@ -364,6 +351,7 @@ func laws() map[string]func(l *law) {
 		"what fails again is announced again":                                                              deliveryFailsAgain,
 		"a person sends a message again":                                                                   deliveryAgain,
 		"a person gives a message up":                                                                      deliveryDiscarded,
+		"an alert that holds its group stays":                                                              windowHeldStays,
 		"each step of a window alert needs its state":                                                      windowSteps,
 		"the end of a window alert reaches each webhook that was notified of it":                           windowEnd,
 		"groups of a window rule are apart":                                                                windowGroups,

@@ -140,6 +140,7 @@ delete from alert a
 where a.alert_id = any($1::uuid[])
   and a.state = 'RESOLVED'
   and a.resolved_at < now() - $2::interval
+  and not (a.held and exists (select from rule r where r.rule_id = a.rule_id and r.deleted_at is null))
   and not exists (
       select from notification n
       left join digest_member m using (notification_id)
@@ -160,7 +161,8 @@ type SweepAlertsParams struct {
 	Keep     time.Duration
 }
 
-// Deletes alerts with everything that belongs to them, unless something is still open.
+// Deletes alerts with everything that belongs to them, unless something is still open. An alert that holds its group stays
+// as well: without it, the group would raise another one.
 func (q *Queries) SweepAlerts(ctx context.Context, arg SweepAlertsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sweepAlerts, arg.AlertIds, arg.Keep)
 	if err != nil {

@@ -91,11 +91,13 @@ order by d.notification_id
 for update;
 
 -- name: SweepAlerts :execrows
--- Deletes alerts with everything that belongs to them, unless something is still open.
+-- Deletes alerts with everything that belongs to them, unless something is still open. An alert that holds its group stays
+-- as well: without it, the group would raise another one.
 delete from alert a
 where a.alert_id = any(@alert_ids::uuid[])
   and a.state = 'RESOLVED'
   and a.resolved_at < now() - @keep::interval
+  and not (a.held and exists (select from rule r where r.rule_id = a.rule_id and r.deleted_at is null))
   and not exists (
       select from notification n
       left join digest_member m using (notification_id)

@@ -146,6 +146,9 @@ func (db *Postgres) reach(r *Rule, keep time.Duration) int64 {
 // sweep deletes an alert with everything that belongs to it, unless some of that is still open.
 func (db *Postgres) sweep(id uuid.UUID) bool {
 	a := db.alerts.rows[id]
+	if r, there := db.rules.get(a.RuleID); a.Held && there && !r.Deleted {
+		return false
+	}
 	messages, _ := db.ofAlert.get(id)
 	for _, n := range messages {
 		if digest, listed := db.listedIn.get(n); listed && db.outbox.has(digest) && db.has(SweptWaiting) {
