@@ -51,6 +51,7 @@ func laws() map[string]func(l *law) {
 			l.equal("b holds", l.hold("b"), 8)
 		},
 		"what a dead replica holds is released":                                  replicaDied,
+		"what a replica holds that died when the clock was set back is released": replicaDiedAhead,
 		"a commit from another checkpoint writes nothing": func(l *law) {
 			for _, spoil := range []func(b *evaluator.Batch){
 				func(b *evaluator.Batch) { b.Token++ },

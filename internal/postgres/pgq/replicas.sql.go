@@ -140,7 +140,7 @@ with held as (
     on conflict do nothing
 ), released as (
     update outbox o
-    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
+    set due_at = least(o.due_at, now()), ready_at = least(o.ready_at, now()), claim_token = null, claimed_by = null, begun_at = null
     from held
     where o.notification_id = held.notification_id
     returning held.claimed_by
@@ -158,8 +158,8 @@ type ReplicaReleaseNotificationsRow struct {
 	Claims    int64
 }
 
-// The same for notifications, which become due at once. The outcomes of attempts that were begun
-// are unknown.
+// The same for notifications, which become due at once, also if this clock was set back. The outcomes of attempts that
+// were begun are unknown.
 func (q *Queries) ReplicaReleaseNotifications(ctx context.Context, arg ReplicaReleaseNotificationsParams) ([]ReplicaReleaseNotificationsRow, error) {
 	rows, err := q.db.Query(ctx, replicaReleaseNotifications, arg.DeadAfter, arg.Self)
 	if err != nil {
@@ -273,6 +273,9 @@ func (q *Queries) ReplicaReleasePartitions(ctx context.Context, arg ReplicaRelea
 }
 
 const replicaSilent = `-- name: ReplicaSilent :one
+with ahead as (
+    update replica set beat_at = now() where beat_at > now() + $1::interval and replica_id <> $2::text
+)
 select exists (
     select from replica where beat_at <= now() - $1::interval and replica_id <> $2::text
 ) as silent
@@ -283,7 +286,8 @@ type ReplicaSilentParams struct {
 	Self      string
 }
 
-// Returns whether another replica is dead by this statement's clock.
+// Returns whether another replica is dead by this statement's clock. The silence of one whose heartbeat lies ahead,
+// because this clock was set back, counts from now: if it lives, it soon sends another.
 func (q *Queries) ReplicaSilent(ctx context.Context, arg ReplicaSilentParams) (bool, error) {
 	row := q.db.QueryRow(ctx, replicaSilent, arg.DeadAfter, arg.Self)
 	var silent bool

@@ -5,7 +5,11 @@ values (@replica_id, @host, @pid, @version, @roles)
 on conflict (replica_id) do update set beat_at = now();
 
 -- name: ReplicaSilent :one
--- Returns whether another replica is dead by this statement's clock.
+-- Returns whether another replica is dead by this statement's clock. The silence of one whose heartbeat lies ahead,
+-- because this clock was set back, counts from now: if it lives, it soon sends another.
+with ahead as (
+    update replica set beat_at = now() where beat_at > now() + @dead_after::interval and replica_id <> @self::text
+)
 select exists (
     select from replica where beat_at <= now() - @dead_after::interval and replica_id <> @self::text
 ) as silent;
@@ -30,8 +34,8 @@ with held as (
 select owner::text as replica_id, count(*) as partitions from released group by owner order by owner;
 
 -- name: ReplicaReleaseNotifications :many
--- The same for notifications, which become due at once. The outcomes of attempts that were begun
--- are unknown.
+-- The same for notifications, which become due at once, also if this clock was set back. The outcomes of attempts that
+-- were begun are unknown.
 with held as (
     select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
@@ -46,7 +50,7 @@ with held as (
     on conflict do nothing
 ), released as (
     update outbox o
-    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
+    set due_at = least(o.due_at, now()), ready_at = least(o.ready_at, now()), claim_token = null, claimed_by = null, begun_at = null
     from held
     where o.notification_id = held.notification_id
     returning held.claimed_by

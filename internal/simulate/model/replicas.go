@@ -23,7 +23,12 @@ func (db *Postgres) Reap(_ context.Context, request lease.ReapRequest) (reaped l
 	err = db.tx(func() error {
 		now := db.now()
 		for _, id := range sorted(&db.replicas) {
-			silent := now.Sub(db.replicas.rows[id].beatAt)
+			r := db.replicas.rows[id]
+			silent := now.Sub(r.beatAt)
+			if id != request.Self && silent < -request.DeadAfter {
+				r.beatAt = now
+				db.replicas.put(id, r)
+			}
 			if id == request.Self || silent < request.DeadAfter {
 				continue
 			}
@@ -66,6 +71,9 @@ func (db *Postgres) releaseHeld(id string, now time.Time) lease.Released {
 		db.unknown(&o)
 		if o.DueAt.After(now) {
 			o.DueAt = now
+		}
+		if o.ReadyAt.After(now) {
+			o.ReadyAt = now
 		}
 		o.Token, o.ClaimedBy, o.BegunAt = 0, "", time.Time{}
 		db.outbox.put(n, o)
