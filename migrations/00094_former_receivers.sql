@@ -29,3 +29,13 @@ begin
     return true;
 end $$;
 -- +goose StatementEnd
+
+-- Messages to webhooks that were deleted while they were combined into digests: nobody can send them any more, and their
+-- alerts were kept for them.
+with gone as (
+    delete from outbox o using webhook w
+    where w.webhook_id = o.webhook_id and w.deleted_at is not null
+    returning o.notification_id
+)
+insert into settlement (notification_id, tenant_id, status, discarded_by)
+select n.notification_id, n.tenant_id, 'DISCARDED', 'Tocsin' from gone join notification n using (notification_id);

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"testing"
 
 	"tocsin/internal/pgtest"
@@ -29,5 +30,25 @@ func TestBodiesBecomeAPartition(t *testing.T) {
 		if !one[bool](t, b.conn, sql) {
 			t.Error(what)
 		}
+	}
+}
+
+// TestDigestsOfDeletedWebhooksEnd migrates a digest that was left when its webhook was deleted, and the digest of a webhook that
+// is only disabled.
+func TestDigestsOfDeletedWebhooksEnd(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Empty(t)
+	pgtest.MigrateTo(t, url, 93)
+	b := &before{tb: t, url: url, conn: pgtest.Conn(t, url)}
+	b.exec(`set session_replication_role = replica`)
+	b.exec(`insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second, deleted_at)
+		select ('00000000-0000-0000-0000-00000000000' || i)::uuid, 'acme', 'hook ' || i, 'generic', '', '', false, false, 1000, 1, 0, case when i = 1 then now() end
+		from generate_series(1, 2) i`)
+	b.exec(`insert into notification (notification_id, tenant_id, webhook_id, reason) select webhook_id, tenant_id, webhook_id, 'DIGEST' from webhook`)
+	b.exec(`insert into outbox (notification_id, webhook_id, ready_at, digest) select webhook_id, webhook_id, now(), true from webhook`)
+	b.exec(`set session_replication_role = origin`)
+	pgtest.MigrateTo(t, url, 94)
+	if got := column(t, b.conn, `select w.name || ' ' || s.status from notification_status s join webhook w using (webhook_id) order by 1`); !slices.Equal(got, []string{"hook 1 DISCARDED", "hook 2 PENDING"}) {
+		t.Errorf("the digests are %v", got)
 	}
 }
