@@ -58,8 +58,8 @@ type BreakerStillOpenParams struct {
 	OpenFor   time.Duration
 }
 
-// Returns one row if the breaker of an enabled webhook has still been open for at least a time. Whoever closes it, or
-// edits or deletes the webhook, waits for the end of the transaction.
+// Returns one row if the breaker of an enabled webhook has still been open for at least a time. A transaction that closes
+// it, or edits or deletes the webhook, waits for the end of this one.
 func (q *Queries) BreakerStillOpen(ctx context.Context, arg BreakerStillOpenParams) (int64, error) {
 	result, err := q.db.Exec(ctx, breakerStillOpen, arg.WebhookID, arg.OpenFor)
 	if err != nil {

@@ -56,8 +56,8 @@ where s.opened_at <= now() - @open_for::interval
 limit 100;
 
 -- name: BreakerStillOpen :execrows
--- Returns one row if the breaker of an enabled webhook has still been open for at least a time. Whoever closes it, or
--- edits or deletes the webhook, waits for the end of the transaction.
+-- Returns one row if the breaker of an enabled webhook has still been open for at least a time. A transaction that closes
+-- it, or edits or deletes the webhook, waits for the end of this one.
 select from webhook w join webhook_state s using (webhook_id)
 where w.webhook_id = @webhook_id and w.enabled and s.opened_at <= now() - @open_for::interval
 for key share of w for share of s;
