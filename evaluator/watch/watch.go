@@ -47,7 +47,9 @@ const (
 	// shownNS is the length of the time before a watch whose number of exchanges the checkpoint
 	// stores.
 	shownNS = 300 * secondNS
-	// longestNS is how long an exchange may last and be counted.
+	// longestNS is how long an exchange may last and be counted. With a bound on start times alone, longer
+	// ones would cease to be counted while their ends are watched, and every server would show less than
+	// before.
 	longestNS = 3600 * secondNS
 	// shownForNS is how long after that watch the source still answers for all of them.
 	shownForNS = lateMostNS - shownNS
@@ -63,9 +65,9 @@ type Source interface {
 type ArrivalsQuery struct {
 	Tenants source.Tenants
 	// FromNS, inclusive, and ToNS, exclusive, are when exchanges ended, in nanoseconds
-	// since the Unix epoch; what began before StartFromNS is not counted. What ended before
-	// CutNS, an instant between them, is counted separately as well.
-	FromNS, ToNS, CutNS, StartFromNS int64
+	// since the Unix epoch; what began before StartFromNS, or lasted longer than LongestNS, is not
+	// counted. What ended before CutNS, an instant between them, is counted separately as well.
+	FromNS, ToNS, CutNS, StartFromNS, LongestNS int64
 	// WidthNS is the width of a bucket. Bucket n begins at n × WidthNS.
 	WidthNS int64
 }
@@ -262,7 +264,7 @@ func arrivalsQuery(r *Request) ArrivalsQuery {
 	from := (to - lateMostNS) / bucketNS * bucketNS
 	return ArrivalsQuery{
 		Tenants: r.Tenants, FromNS: from, ToNS: to, CutNS: min(max(r.Watch.UntilNS, from), to),
-		StartFromNS: to - lateMostNS - longestNS, WidthNS: bucketNS,
+		StartFromNS: from - longestNS, LongestNS: longestNS, WidthNS: bucketNS,
 	}
 }
 

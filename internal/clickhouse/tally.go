@@ -149,7 +149,7 @@ func (s *Source) Tally(ctx context.Context, t counting.TallyQuery) (answer count
 func endedQuery(m *Mapping, a watch.ArrivalsQuery) query {
 	q := query{parameters: map[string]string{
 		"start": strconv.FormatInt(a.StartFromNS, 10), "from": strconv.FormatInt(a.FromNS, 10), "to": strconv.FormatInt(a.ToNS, 10),
-		"cut": strconv.FormatInt(a.CutNS, 10), "width": strconv.FormatInt(a.WidthNS, 10),
+		"cut": strconv.FormatInt(a.CutNS, 10), "width": strconv.FormatInt(a.WidthNS, 10), "longest": strconv.FormatInt(a.LongestNS, 10),
 	}}
 	q.sql = fmt.Sprintf(`
 SELECT
@@ -169,6 +169,7 @@ WHERE %[5]s
   AND %[6]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND tocsin_ended >= {from:Int64}
   AND tocsin_ended < {to:Int64}
+  AND tocsin_ended - toUnixTimestamp64Nano(%[6]s) <= {longest:Int64}
   AND %[7]s
 GROUP BY tocsin_bucket
 )`, server, m.ended(), operand(m.ExecutionID), m.Table, m.rowsOf(q.parameters, a.Tenants, a.StartFromNS, a.ToNS), operand(m.StartTime),

@@ -381,7 +381,7 @@ func countNaively(t *rapid.T, rule counting.Compiled, rows []rules.Exchange, wat
 
 // lateNaively returns the lateness of exchanges as measured by a watch at a watermark that also
 // looked ten seconds before: ten seconds at least. An exchange whose begin is after its end counts
-// from its begin on, so its lateness includes the difference.
+// from its begin on, so its lateness includes the difference. One that lasted longer than an hour does not count.
 func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 	const tenSeconds = 10e9
 	shown := func(at int64) map[int64]map[string]bool {
@@ -389,7 +389,7 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 		for i := range rows {
 			e := &rows[i]
 			bucket := e.EndedNS() / tenSeconds * tenSeconds
-			if e.Status == rules.Running || e.EndedNS() >= watermark-tenSeconds || e.StartTimeNS >= at {
+			if e.Status == rules.Running || e.EndedNS() >= watermark-tenSeconds || e.StartTimeNS >= at || e.EndedNS()-e.StartTimeNS > 3600e9 {
 				continue
 			}
 			if ids[bucket] == nil {
@@ -516,7 +516,7 @@ func TestArrivalsBeforeTheCutAreThoseOfTheLastWatch(t *testing.T) {
 	arrivals := func(cut, to int64) watch.Arrivals {
 		t.Helper()
 		got, err := ch.Arrivals(t.Context(), watch.ArrivalsQuery{
-			Tenants: source.Tenants{Names: []string{"default"}}, FromNS: bucket - 100e9, CutNS: cut, ToNS: to, StartFromNS: bucket - 100e9, WidthNS: 10e9,
+			Tenants: source.Tenants{Names: []string{"default"}}, FromNS: bucket - 100e9, CutNS: cut, ToNS: to, StartFromNS: bucket - 100e9, LongestNS: 3600e9, WidthNS: 10e9,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -685,7 +685,7 @@ func TestWindowStatementsGolden(t *testing.T) {
 	further := [][]counting.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}, {bounded, byAttribute}, {boundedRatio, boundedRatio}, {boundedDuration}}
 	arrivals := watch.ArrivalsQuery{
 		Tenants: source.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(900, base),
-		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
+		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, LongestNS: 3600e9, WidthNS: 10e9,
 	}
 	tally := counting.TallyQuery{
 		Tenants: source.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: counting.StartFromNS(60, base),

@@ -296,7 +296,7 @@ func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arriv
 	counted := map[once]bool{}
 	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
 		e := &r.Exchange
-		if e.EndTimeNS == nil || e.Status == rules.Running || e.EndedNS() < q.FromNS || e.EndedNS() >= q.ToNS {
+		if e.EndTimeNS == nil || e.Status == rules.Running || e.EndedNS() < q.FromNS || e.EndedNS() >= q.ToNS || e.EndedNS()-e.StartTimeNS > q.LongestNS {
 			return
 		}
 		this := once{e.TenantID, e.ExecutionID, e.EndedNS() - e.EndedNS()%q.WidthNS, false}

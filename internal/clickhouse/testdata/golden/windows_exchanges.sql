@@ -203,11 +203,13 @@ WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND tocsin_ended >= {from:Int64}
   AND tocsin_ended < {to:Int64}
+  AND tocsin_ended - toUnixTimestamp64Nano(start_time) <= {longest:Int64}
   AND true
 GROUP BY tocsin_bucket
 )
 -- cut = 1795244510123456789
 -- from = 1795243620123456789
+-- longest = 3600000000000
 -- start = 1795240020123456789
 -- tenants = 61636d65006f2768617261
 -- to = 1795244520123456789

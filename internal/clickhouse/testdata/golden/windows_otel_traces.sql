@@ -199,11 +199,13 @@ WHERE false
   AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND tocsin_ended >= {from:Int64}
   AND tocsin_ended < {to:Int64}
+  AND tocsin_ended - toUnixTimestamp64Nano(Timestamp) <= {longest:Int64}
   AND true
 GROUP BY tocsin_bucket
 )
 -- cut = 1795244510123456789
 -- from = 1795243620123456789
+-- longest = 3600000000000
 -- start = 1795240020123456789
 -- to = 1795244520123456789
 -- width = 10000000000
