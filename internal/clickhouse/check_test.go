@@ -349,3 +349,25 @@ func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckTellsTenantsApart has two tenants that number their exchanges alike. A rule is of one tenant, so their
+// exchanges are not taken for each other.
+func TestCheckTellsTenantsApart(t *testing.T) {
+	db := chtest.New(t)
+	now := db.Now(t)
+	mine, other, again := failed(now-3e9, "1"), failed(now-2e9, "1"), failed(now-3e9, "2")
+	other.TenantID = "other"
+	same := again
+	same.TenantID = "other"
+	db.Insert(t, mine, other, again, same)
+	report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Sample; s.Rows != 4 || s.Tenants != 2 || s.SharedIDs != 0 || s.Repeated != 0 {
+		t.Errorf("%+v", s)
+	}
+	if f := finding(&report, "execution_id", clickhouse.Warn); f != nil {
+		t.Errorf("%+v", f)
+	}
+}

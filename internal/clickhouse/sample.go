@@ -14,11 +14,11 @@ type Sample struct {
 	// WithoutEnd is the number of rows whose end is not known.
 	WithoutEnd uint64 `json:"withoutEnd"`
 	EmptyID    uint64 `json:"emptyId"`
-	// Repeated is the number of rows beyond the first with the same id and start. They are the same
-	// exchange again, which does no harm.
+	// Repeated is the number of rows beyond the first with the same tenant, id and start. They are the
+	// same exchange again, which does no harm.
 	Repeated uint64 `json:"repeated"`
-	// SharedIDs is the number of exchanges beyond the first with the same id. They began at another
-	// time, and raise no alert of their own.
+	// SharedIDs is the number of exchanges beyond the first of a tenant with the same id. They began at
+	// another time, and raise no alert of their own.
 	SharedIDs uint64 `json:"sharedIds"`
 	// Future is the number of rows that began after the present.
 	Future uint64 `json:"future"`
@@ -67,8 +67,8 @@ SELECT
     count(),
     countIf(isNull(%[1]s)),
     countIf(%[2]s = ''),
-    toUInt64(count() - uniqExact(cityHash64(%[2]s), %[3]s)),
-    toUInt64(uniqExact(cityHash64(%[2]s), %[3]s) - uniqExact(cityHash64(%[2]s))),
+    toUInt64(count() - uniqExact(cityHash64(%[4]s, %[2]s), %[3]s)),
+    toUInt64(uniqExact(cityHash64(%[4]s, %[2]s), %[3]s) - uniqExact(cityHash64(%[4]s, %[2]s))),
     countIf(%[3]s > fromUnixTimestamp64Nano({now:Int64}, 'UTC')),
     max(%[1]s - toUnixTimestamp64Nano(%[3]s)),
     max(toUnixTimestamp64Nano(%[3]s)),
