@@ -41,9 +41,6 @@ import (
 	"tocsin/web"
 )
 
-// sourceCheckTimeout bounds the check of the source when a replica starts.
-const sourceCheckTimeout = 10 * time.Second
-
 // App is one replica.
 type App struct {
 	options    Options
@@ -109,11 +106,10 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.lifecycle.add("postgres", func(context.Context) error { db.Close(); return nil })
-	source, err := clickhouse.Open(clickhouse.Options{URL: o.ClickHouseURL, Mapping: o.Source, Version: o.Version})
+	source, err := a.openSource("clickhouse")
 	if err != nil {
 		return nil, err
 	}
-	a.lifecycle.add("clickhouse", func(context.Context) error { return source.Close() })
 	if err := a.checkSource(ctx, source); err != nil {
 		return nil, err
 	}
@@ -164,27 +160,6 @@ func (a *App) openTraces(ctx context.Context) (err error) {
 	}
 	a.lifecycle.add("traces", func(ctx context.Context) error { a.tracer.Close(ctx); return nil })
 	return nil
-}
-
-// checkSource refuses a mapping that does not fit the table. If ClickHouse or the table is missing,
-// it only logs this, because they may appear later.
-func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error {
-	ctx, cancel := context.WithTimeout(ctx, sourceCheckTimeout)
-	defer cancel()
-	report, err := source.CheckMapping(ctx)
-	switch {
-	case err != nil:
-		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet; run tocsin source check for the remedy", slog.Any("error", err))
-		return nil
-	case !report.Exists:
-		a.options.Logger.WarnContext(ctx, "the table of exchanges cannot be read yet; its exchanges are evaluated as soon as it can: run tocsin source check for the remedy", slog.Any("error", report.Err()))
-		return nil
-	default:
-		if err := report.Err(); err != nil {
-			return fmt.Errorf("source of exchanges: table %s: %w", report.Table, err)
-		}
-		return nil
-	}
 }
 
 // openOutgoing makes what makes and sends messages.
@@ -281,7 +256,7 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	}
 	if a.options.has(RoleAPI) {
-		err = a.openAPI(ctx, db, source, box, &o)
+		err = a.openAPI(ctx, db, box, &o)
 	} else {
 		a.api, err = api.NewMonitor(o) //nolint:contextcheck // requests bring their own contexts
 	}
@@ -302,7 +277,7 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 }
 
 // openAPI adds the options of the API to those of the endpoints of every replica.
-func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box, o *api.Options) (err error) {
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, box *seal.Box, o *api.Options) (err error) {
 	at, err := netip.ParseAddrPort(a.listener.Addr().String())
 	if err != nil {
 		return fmt.Errorf("address of the listener: %w", err)
@@ -314,6 +289,11 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return err
 	}
 	elsewhere, err := a.openElsewhere(db, box)
+	if err != nil {
+		return err
+	}
+	// Requests of people may take all connections. Evaluation has others.
+	source, err := a.openSource("clickhouse of the API")
 	if err != nil {
 		return err
 	}
