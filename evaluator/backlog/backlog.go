@@ -78,6 +78,16 @@ func WaitNS(lookBackNS int64) int64 {
 	}
 }
 
+// CoarseLookEvery returns how often the part of a look-back before its last hour is looked at; 0 if
+// there is none. The look-back is in nanoseconds. What becomes visible there is found by the next look,
+// unless as many rows were merged away: see [WaitNS].
+func CoarseLookEvery(lookBackNS int64) time.Duration {
+	if lookBackNS <= hourNS {
+		return 0
+	}
+	return coarseLookEvery
+}
+
 // Mark says which range behind its cursor a partition still has to evaluate.
 type Mark struct {
 	// FromNS is the start time from which exchanges may not be evaluated yet.

@@ -80,7 +80,8 @@ type Reconciler struct {
 	// Windows and Groups are for window rules.
 	Windows WindowSource
 	Groups  WindowAlerts
-	// Confirm is how long to wait before missing alerts are looked for again; 0 means not at all.
+	// Confirm is how long to wait before missing alerts are looked for again; 0 means not at all. For a
+	// rule that looks back for more than an hour it is at least as long as that takes.
 	Confirm time.Duration
 	// Keep is how long alerts are kept after they were resolved; 0 means for ever. What is older
 	// cannot be checked for window rules.
@@ -134,6 +135,8 @@ const (
 	hourNS        = 60 * minuteNS
 	// leastMarginNS is the least distance to the rule's position.
 	leastMarginNS = 2 * minuteNS
+	// raisedWithin is how long it may take from a look to the alerts of what it found.
+	raisedWithin = 20 * time.Second
 )
 
 // Rule compares one rule over the time last.
@@ -177,7 +180,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		}
 		missing = append(missing, without...)
 	}
-	if missing, err = r.confirm(ctx, rule.ID, missing, &result); err != nil {
+	if missing, err = r.confirm(ctx, &rule, missing, &result); err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
 	result.Missing = int64(len(missing))
@@ -247,12 +250,17 @@ func (r *Reconciliation) lateDropped(endedNS int64) {
 	r.LateDroppedByHour[endedNS-endedNS%hourNS]++
 }
 
-// confirm waits, and returns the keys that still have no alert.
-func (r *Reconciler) confirm(ctx context.Context, rule uuid.UUID, missing []string, result *Reconciliation) ([]string, error) {
+// confirm waits, and returns the keys that still have no alert. What became visible just before the comparison
+// is found by the next look at its part of the look-back.
+func (r *Reconciler) confirm(ctx context.Context, rule *rules.Rule, missing []string, result *Reconciliation) ([]string, error) {
 	if len(missing) == 0 || r.Confirm == 0 {
 		return missing, nil
 	}
-	timer := time.NewTimer(r.Confirm)
+	wait := r.Confirm
+	if every := backlog.CoarseLookEvery(lookBackNS(rule)); every > 0 {
+		wait = max(wait, every+raisedWithin)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -261,7 +269,7 @@ func (r *Reconciler) confirm(ctx context.Context, rule uuid.UUID, missing []stri
 	}
 	var still []string
 	for chunk := range slices.Chunk(missing, cmp.Or(r.PageSize, defaultPageSize)) {
-		without, err := r.Alerts.WithoutAlert(ctx, rule, chunk)
+		without, err := r.Alerts.WithoutAlert(ctx, rule.ID, chunk)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,8 +34,10 @@ type databases struct {
 	progress *reconcile.Progress
 	matching []reconcile.Matched
 	alerted  map[string]bool
-	// appear are alerts that exist after the first look-up.
-	appear []string
+	// appear are alerts that exist after the first look-up, and after it by appearAfter.
+	appear      []string
+	appearAfter time.Duration
+	lookedUpAt  time.Time
 	pages  int
 }
 
@@ -54,13 +57,17 @@ func (d *databases) Reconcilable(context.Context, string, uuid.UUID) (rules.Rule
 }
 
 func (d *databases) WithoutAlert(_ context.Context, _ uuid.UUID, keys []string) (without []string, _ error) {
+	if d.lookedUpAt.IsZero() {
+		d.lookedUpAt = time.Now()
+	} else if time.Since(d.lookedUpAt) >= d.appearAfter {
+		for _, key := range d.appear {
+			d.alerted[key] = true
+		}
+	}
 	for _, key := range keys {
 		if !d.alerted[key] {
 			without = append(without, key)
 		}
-	}
-	for _, key := range d.appear {
-		d.alerted[key] = true
 	}
 	return without, nil
 }
@@ -164,5 +171,24 @@ func TestWhatIsMissingIsLookedForAgain(t *testing.T) {
 	d.appear = []string{found.ExecutionID}
 	if got := d.reconcile(t, time.Nanosecond, 0); got.Missing != 1 || got.Alerted != 1 || got.MissingSample[0] != fmt.Sprint(11*time.Minute, time.Duration(0)) {
 		t.Errorf("reconciliation %+v", got)
+	}
+}
+
+// TestWhatBecomesVisibleDuringAComparisonIsNotMissing has an exchange that became visible a moment before the
+// comparison. The evaluation finds it with its next look at that part of the look-back.
+func TestWhatBecomesVisibleDuringAComparisonIsNotMissing(t *testing.T) {
+	for _, c := range []struct{ lookBack, lasted, found time.Duration }{
+		{time.Hour, 0, 10 * time.Second},
+		{24 * time.Hour, 0, 10 * time.Second},
+		{24 * time.Hour, 2 * time.Hour, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			late := ran(30*time.Minute, c.lasted)
+			d := newDatabases(c.lookBack, late)
+			d.appear, d.appearAfter = []string{late.ExecutionID}, c.found+5*time.Second
+			if got := d.reconcile(t, 30*time.Second, 0); got.Missing != 0 || got.Alerted != 1 {
+				t.Errorf("look-back %v, found after %v: %+v", c.lookBack, c.found, got)
+			}
+		})
 	}
 }
