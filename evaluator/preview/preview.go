@@ -199,7 +199,8 @@ type run struct {
 	minutes map[int64]int64
 	router  *routing.Router
 	routed  map[routedMinute]int64
-	// replay says that the range is a range of start times, in which every match counts.
+	// replay says that the range is a range of start times, in which every match counts, whenever it
+	// ended.
 	replay bool
 	// samples holds every alert if comparing is set.
 	comparing bool
@@ -279,7 +280,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		}
 		p.out.Scanned += len(page.Exchanges)
 		for i := range page.Exchanges {
-			if e := &page.Exchanges[i]; p.reads.Wants(e) && (e.EndedNS() < p.out.ToNS || p.replay) {
+			if e := &page.Exchanges[i]; e.StartTimeNS >= fromNS && p.counts(e) {
 				wanted(e)
 			}
 		}
@@ -288,6 +289,14 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		}
 		scan.After = page.Exchanges[len(page.Exchanges)-1].Position()
 	}
+}
+
+// counts reports whether an exchange that was read is one of the range.
+func (p *run) counts(e *rules.Exchange) bool {
+	if p.replay {
+		return p.reads.Matches(e)
+	}
+	return p.reads.Wants(e) && e.EndedNS() < p.out.ToNS
 }
 
 // page makes a scan within the rest of the budget. spent says that the rest was too little.

@@ -35,7 +35,7 @@ func (p *Previewer) Replay(ctx context.Context, r ReplayRequest) (Replayed, erro
 	if err != nil {
 		return Replayed{}, err
 	}
-	run.replay = true
+	run.replay, run.scan.EndedSinceNS = true, 0
 	var keys []string
 	found := map[string]sample{}
 	err = run.slices(ctx, r.FromNS, func(e *rules.Exchange) {
