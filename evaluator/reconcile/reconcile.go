@@ -59,9 +59,9 @@ type AlertSet interface {
 	Reconcilable(ctx context.Context, tenant string, rule uuid.UUID) (rules.Rule, *Progress, error)
 	// WithoutAlert returns the keys of exchanges for which the rule has no alert, in their order.
 	WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error)
-	// AlertsEnded counts the rule's alerts on exchanges that ended in a range,
-	// fromNS inclusive, toNS exclusive.
-	AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS, toNS int64) (int64, error)
+	// AlertsEnded counts the rule's alerts on exchanges that ended in a range, and had not run for
+	// longer than longestNS.
+	AlertsEnded(ctx context.Context, rule uuid.UUID, ended cursor.Range, longestNS int64) (int64, error)
 }
 
 // Progress is how far a rule has come.
@@ -169,12 +169,14 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	var missing []string
+	// longer counts the alerted exchanges that are not looked for in every case.
+	longer := int64(0)
 	for _, era := range eras {
 		era.FromNS, era.ToNS = max(era.FromNS, result.FromNS), min(era.ToNS, result.ToNS)
 		if era.FromNS >= era.ToNS {
 			continue
 		}
-		without, err := r.era(ctx, &rule, era, &result)
+		without, err := r.era(ctx, &rule, era, &result, &longer)
 		if err != nil {
 			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 		}
@@ -185,25 +187,28 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	}
 	result.Missing = int64(len(missing))
 	result.MissingSample = missing[:min(len(missing), missingSample)]
-	alerted, err := r.Alerts.AlertsEnded(ctx, rule.ID, result.FromNS, result.ToNS)
+	alerted, err := r.Alerts.AlertsEnded(ctx, rule.ID, cursor.Range{FromNS: result.FromNS, ToNS: result.ToNS}, longestNS(&rule))
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
-	result.Unexpected = max(0, alerted-result.Alerted)
+	result.Unexpected = max(0, alerted-(result.Alerted-longer))
 	return result, nil
 }
 
 func lookBackNS(rule *rules.Rule) int64 { return int64(rule.LookBackSeconds) * secondNS }
 
+// longestNS is how long an exchange may have run and be looked for in every case. A longer one has an alert
+// only by a replay, or from a time when the rule looked back further.
+func longestNS(rule *rules.Rule) int64 { return 2*lookBackNS(rule) + hourNS }
+
 // era compares the exchanges that one condition decides on, and returns the keys of those that
 // should have an alert and have none.
-func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation) ([]string, error) {
+func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation, longer *int64) ([]string, error) {
 	lookBack := lookBackNS(rule)
 	var missing []string
-	// Exchanges that ran for longer than twice the look-back and an hour are not looked for.
 	within := MatchedQuery{
 		TenantID: rule.TenantID, Scope: era.Scope, Filter: era.Filter, EndedFromNS: era.FromNS, EndedToNS: era.ToNS,
-		After: cursor.Position{StartTimeNS: era.FromNS - 2*lookBack - 60*minuteNS}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
+		After: cursor.Position{StartTimeNS: era.FromNS - longestNS(rule)}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
 	}
 	for {
 		page, err := r.Source.Matched(ctx, within)
@@ -227,13 +232,23 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 			return nil, err
 		}
 		result.Matching += int64(len(keys))
-		result.Alerted += int64(len(keys) - len(without))
+		lacks := make(map[string]bool, len(without))
 		for _, key := range without {
-			if m := matched[key]; m.EndedNS-m.StartTimeNS > lookBack {
+			lacks[key] = true
+		}
+		for _, key := range keys {
+			m := matched[key]
+			switch lasted := m.EndedNS - m.StartTimeNS; {
+			case !lacks[key]:
+				result.Alerted++
+				if lasted > longestNS(rule) {
+					*longer++
+				}
+			case lasted > lookBack:
 				result.lateDropped(m.EndedNS)
-				continue
+			default:
+				missing = append(missing, key)
 			}
-			missing = append(missing, key)
 		}
 		if len(page) < within.Limit {
 			return missing, nil

@@ -72,7 +72,7 @@ func (d *databases) WithoutAlert(_ context.Context, _ uuid.UUID, keys []string) 
 	return without, nil
 }
 
-func (d *databases) AlertsEnded(context.Context, uuid.UUID, int64, int64) (int64, error) {
+func (d *databases) AlertsEnded(context.Context, uuid.UUID, cursor.Range, int64) (int64, error) {
 	return int64(len(d.alerted)), nil
 }
 

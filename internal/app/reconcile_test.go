@@ -132,6 +132,47 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestAlertsOfLongExchangesAreNotUnexpected has an alert about an exchange that ran for six hours, which its rule
+// raised when it looked back for a day. The comparison of the last hour does not look for such an exchange.
+func TestAlertsOfLongExchangesAreNotUnexpected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "orders"})
+	lookBack := func(version int64, seconds int) {
+		definition := rule.Definition
+		definition.LookBackSeconds = seconds
+		if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: version, Definition: definition}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, minute := w.ch.Now(t), time.Minute.Nanoseconds()
+	w.armed(rule, now-600*minute)
+	lookBack(1, 86_400)
+	w.ch.Insert(t,
+		rules.Exchange{TenantID: tenant, StartTimeNS: now - 380*minute, EndTimeNS: new(now - 20*minute), ExecutionID: "long", Status: rules.Failed},
+		rules.Exchange{TenantID: tenant, StartTimeNS: now - 21*minute, EndTimeNS: new(now - 20*minute), ExecutionID: "short", Status: rules.Failed})
+	engine := w.newEvaluator(evaluator.Options{})
+	w.until("both have alerts", func() bool {
+		if _, err := w.tickWith(engine); err != nil {
+			t.Fatal(err)
+		}
+		return w.column(`select count(*)::text from alert`)[0] == "2"
+	})
+	lookBack(2, 3600)
+	if _, err := w.tickWith(engine); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reconcile.Reconciliation{RuleID: rule.ID, Matching: 1, Alerted: 1}, w.reconcileLast(rule, time.Hour)); diff != "" {
+		t.Error(diff)
+	}
+	if err := w.ch.Conn.Exec(t.Context(), "DELETE FROM exchanges WHERE execution_id = 'short'"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reconcile.Reconciliation{RuleID: rule.ID, Unexpected: 1}, w.reconcileLast(rule, time.Hour)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestReconciliationNamesWhatItDidNotCompare compares one rule that has been evaluated among twelve
 // that have not, and refuses more hours than there are.
 func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {

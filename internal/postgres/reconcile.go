@@ -136,9 +136,10 @@ func (s *Reconciliation) WithoutAlert(ctx context.Context, rule uuid.UUID, keys 
 	return without, nil
 }
 
-// AlertsEnded counts a rule's alerts on exchanges that ended in a range.
-func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS, toNS int64) (int64, error) {
-	count, err := s.db.queries.AlertsEnded(ctx, pgq.AlertsEndedParams{RuleID: rule, FromNs: fromNS, ToNs: toNS})
+// AlertsEnded counts a rule's alerts on exchanges that ended in a range, and had not run for longer than
+// longestNS.
+func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, ended cursor.Range, longestNS int64) (int64, error) {
+	count, err := s.db.queries.AlertsEnded(ctx, pgq.AlertsEndedParams{RuleID: rule, FromNs: ended.FromNS, ToNs: ended.ToNS, LongestNs: longestNS})
 	if err != nil {
 		return 0, fmt.Errorf("count alerts: %w", err)
 	}

@@ -18,17 +18,24 @@ from alert a
 where a.rule_id = $1 and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= $2::bigint
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < $3::bigint
+  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) <= a.start_time_ns + $4::bigint
   and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = $1), 0)
 `
 
 type AlertsEndedParams struct {
-	RuleID uuid.UUID
-	FromNs int64
-	ToNs   int64
+	RuleID    uuid.UUID
+	FromNs    int64
+	ToNs      int64
+	LongestNs int64
 }
 
 func (q *Queries) AlertsEnded(ctx context.Context, arg AlertsEndedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, alertsEnded, arg.RuleID, arg.FromNs, arg.ToNs)
+	row := q.db.QueryRow(ctx, alertsEnded,
+		arg.RuleID,
+		arg.FromNs,
+		arg.ToNs,
+		arg.LongestNs,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

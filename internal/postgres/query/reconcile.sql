@@ -49,6 +49,7 @@ from alert a
 where a.rule_id = @rule_id and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= @from_ns::bigint
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint
+  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) <= a.start_time_ns + @longest_ns::bigint
   and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = @rule_id), 0);
 
 -- name: ReconcileTryLock :one
