@@ -129,7 +129,7 @@ func advisedLookBack(needed float64) int {
 const maxArrivals = 50_000
 
 // arrivalsQuery selects a share of a window's rows: one row of every oneOf, by the hash of their
-// ids, so that each query selects the same share.
+// tenants and ids, so that each query selects the same share.
 func arrivalsQuery(m *Mapping, nowNS int64, window time.Duration, oneOf uint64) query {
 	visible := "toInt64(0)"
 	if m.InsertedAt != "" {
@@ -138,11 +138,11 @@ func arrivalsQuery(m *Mapping, nowNS int64, window time.Duration, oneOf uint64) 
 	start := "toUnixTimestamp64Nano(" + operand(m.StartTime) + ")"
 	q := query{parameters: map[string]string{"one_of": strconv.FormatUint(oneOf, 10), "limit": strconv.Itoa(maxArrivals * 4)}}
 	q.sql = fmt.Sprintf(`
-SELECT cityHash64(%[1]s) AS tocsin_hash, %[2]s, assumeNotNull(ifNull(%[3]s, %[2]s)), %[4]s
+SELECT cityHash64(%[7]s, %[1]s) AS tocsin_hash, %[2]s, assumeNotNull(ifNull(%[3]s, %[2]s)), %[4]s
 FROM %[5]s
 WHERE %[6]s
   AND tocsin_hash %% {one_of:UInt64} = 0
-LIMIT {limit:UInt64}`, operand(m.ExecutionID), start, m.end(), visible, m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
+LIMIT {limit:UInt64}`, operand(m.ExecutionID), start, m.end(), visible, m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""), m.tenant())
 	return q
 }
 

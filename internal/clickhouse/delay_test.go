@@ -58,8 +58,8 @@ func longEnough(t *testing.T, reads int, watch func(lasts time.Duration) (read i
 	t.Fatalf("no watch reads %d times", reads)
 }
 
-// TestDelayByWatching inserts rows during the watch, at its first progress report. Its bounds are readings of ClickHouse's
-// clock.
+// TestDelayByWatching inserts rows during the watch, at its first progress report. An exchange of another tenant has the ID
+// of one of them. The bounds are readings of ClickHouse's clock.
 func TestDelayByWatching(t *testing.T) {
 	longEnough(t, 3, func(lasts time.Duration) int { return delayByWatching(t, lasts) })
 }
@@ -68,7 +68,9 @@ func TestDelayByWatching(t *testing.T) {
 func delayByWatching(t *testing.T, lasts time.Duration) (read int) {
 	t.Helper()
 	db := chtest.New(t)
-	db.Insert(t, failed(db.Now(t)-30e9, "before"))
+	other := failed(db.Now(t)-30e9, "quick")
+	other.TenantID = "other"
+	db.Insert(t, failed(db.Now(t)-30e9, "before"), other)
 	var seen []int
 	var insertedNS, shownNS int64
 	report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{
