@@ -38,7 +38,7 @@ type databases struct {
 	appear      []string
 	appearAfter time.Duration
 	lookedUpAt  time.Time
-	pages  int
+	pages       int
 }
 
 func (d *databases) Matched(_ context.Context, q reconcile.MatchedQuery) ([]reconcile.Matched, error) {

@@ -223,3 +223,28 @@ func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 		t.Errorf("%d of %d exchanges, more %v, %v; want an error that says that the time is up", len(page.Exchanges), rows, page.More, err)
 	}
 }
+
+// TestScanThatNeedsTooMuchMemory has a profile that allows a query less memory than a page of large messages takes: a
+// scan for fewer exchanges succeeds.
+func TestScanThatNeedsTooMuchMemory(t *testing.T) {
+	const rows, large = 200, 1 << 20
+	db := chtest.New(t)
+	for i := range 10 {
+		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+			INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, error_message)
+			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), now64(9), 'FAILED', repeat('0123456789abcdef', %d)
+			FROM numbers(%d, %d)`, base, large/16, i*rows/10, rows/10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ch := openUnder(t, db, map[string]string{"max_memory_usage": "50000000", "max_threads": "1"}, clickhouse.Options{ScanBytes: 1 << 30})
+	s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
+	s.Limit = rows
+	if _, err := ch.Scan(t.Context(), s); !errors.Is(err, source.ErrTooMuch) {
+		t.Errorf("a scan for %d exchanges: %v", s.Limit, err)
+	}
+	s.Limit = 1
+	if page, err := ch.Scan(t.Context(), s); err != nil || len(page.Exchanges) != 1 {
+		t.Errorf("a scan for one exchange: %d exchanges, %v", len(page.Exchanges), err)
+	}
+}

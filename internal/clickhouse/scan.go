@@ -2,9 +2,11 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,7 +159,7 @@ func (s *Source) page(ctx context.Context, p page) (source.Page, error) {
 	var answer source.Page
 	var a arrays
 	if err := s.row(ctx, q, append([]any{&answer.Server}, a.destinations()...)...); err != nil {
-		return source.Page{}, err
+		return source.Page{}, p.tooMuch(err)
 	}
 	list, err := a.exchanges()
 	if err != nil {
@@ -177,6 +179,19 @@ func (s *Source) page(ctx context.Context, p page) (source.Page, error) {
 	}
 	answer.Exchanges = list[:whole]
 	return answer, nil
+}
+
+// queryMemory matches what ClickHouse says, in its versions, if one query takes more memory than its user's
+// profile allows it. The limits of the user and of the server depend on other queries as well.
+var queryMemory = regexp.MustCompile(`(?i)\(for query\)|query memory limit`)
+
+// tooMuch adds [source.ErrTooMuch] to the error of a page that takes too much memory: a smaller one takes less.
+func (p *page) tooMuch(err error) error {
+	refusal, ok := errors.AsType[*RefusedError](err)
+	if ok && refusal.Code == memoryLimitExceeded && p.limit > 1 && queryMemory.MatchString(refusal.Text) {
+		return fmt.Errorf("%w: %w", source.ErrTooMuch, err)
+	}
+	return err
 }
 
 // exchanges runs a query that selects exchanges of one tenant.

@@ -182,6 +182,7 @@ const (
 	unknownSetting, settingConstraint, tooManyRowsOrBytes = 115, 452, 396
 	readOnly, accessDenied, authenticationFailed          = 164, 497, 516
 	decimalOverflow, cannotCompileRegexp                  = 407, 427
+	memoryLimitExceeded                                   = 241
 )
 
 // RefusedError is an error that ClickHouse returned, unlike one of the connection to it.
@@ -242,6 +243,8 @@ func (s *Source) remedy(code int32) string {
 		return "a row of the table " + s.mapping.Table + " contains a time before 1677-09-21 or after 2262-04-11: correct it, or limit it in the mapping"
 	case cannotCompileRegexp:
 		return "the expression is too large for ClickHouse: shorten it, or use fewer repetitions"
+	case memoryLimitExceeded:
+		return "raise max_memory_usage in the user's settings profile, or give ClickHouse more memory"
 	default:
 		return ""
 	}
