@@ -404,32 +404,6 @@ func TestAnnouncementThatHangs(t *testing.T) {
 	}
 }
 
-// A rule that looks back further than before reaches as far while anything else is left
-// to evaluate.
-func TestLongerLookBackDuringABacklog(t *testing.T) {
-	s := newScene(t, time.Hour)
-	for range 70 {
-		s.tick()
-	}
-	s.deaf = true
-	for range 70 {
-		s.tick()
-	}
-	longer := s.state.rules[theRule()].rule
-	longer.LookBackSeconds = 24 * 3600
-	s.change(longer, false)
-	s.tick()
-	s.fail("tenant-0", "far", 24*time.Hour)
-	for range 30 * 60 {
-		s.tick()
-	}
-	s.deaf = false
-	for range 70 {
-		s.tick()
-	}
-	s.wants(1)
-}
-
 // Tenants take turns in catching up.
 func TestTenantsTakeTurnsInCatchingUp(t *testing.T) {
 	looks := int64(0)
