@@ -34,7 +34,7 @@ func initialise(ctx context.Context, opts Options, who account) error {
 		"--set=timezone=UTC", "--no-instructions",
 	}
 	if opts.ThrowAway {
-		args = append(args, "--no-sync")
+		args = append(args, "--no-sync", "--no-data-checksums")
 	}
 	log := taillog.New(opts.Log)
 	child, err := proc.Start(proc.Options{

@@ -25,13 +25,15 @@ func testOptions(t *testing.T) Options {
 	if bin == "" {
 		t.Fatal("TOCSIN_DEVSTACK_POSTGRES_BIN is not set: run the tests as devstack run -- go test ./cmd/devstack/...")
 	}
-	dir := t.TempDir()
-	// Postgres's user has to be able to enter it.
-	for _, path := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(path, 0o711); err != nil {
-			t.Fatal(err)
-		}
+	dir, err := Folder()
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return Options{BinDir: bin, DataDir: filepath.Join(dir, "postgres"), ThrowAway: true}
 }
 

@@ -10,13 +10,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"tocsin/cmd/devstack/internal/pgserver"
 	"tocsin/internal/programtest"
 )
 
@@ -210,11 +210,14 @@ func gone(pid int) bool {
 // passable is a directory for temporary files that Postgres's user may enter.
 func passable(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	for _, path := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(path, 0o711); err != nil {
-			t.Fatal(err)
-		}
+	dir, err := pgserver.Folder()
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return dir
 }

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"tocsin/cmd/devstack/internal/filelock"
 	"tocsin/cmd/devstack/internal/pgserver"
@@ -18,11 +15,6 @@ import (
 const (
 	scratchPrefix = "tocsin-devstack-"
 	scratchLock   = "lock"
-
-	// memoryDir is where Linux keeps files in memory.
-	memoryDir = "/dev/shm"
-	// leastFree is what has to be free there, and leastMemory what the machine has to have available.
-	leastFree, leastMemory = 4 << 30, 8 << 30
 )
 
 // scratch is a temporary directory that Run's engines live in. Its lock tells the next Run whether it is still used: one
@@ -38,9 +30,9 @@ type scratch struct {
 func newScratch(console *Console, durable bool) (*scratch, error) {
 	parent := os.TempDir()
 	if os.Getenv("TMPDIR") == "" {
-		removeStaleScratch(memoryDir)
-		if !durable && memoryIsPlenty() {
-			parent = memoryDir
+		removeStaleScratch(pgserver.MemoryDir)
+		if !durable && pgserver.MemoryIsPlenty() {
+			parent = pgserver.MemoryDir
 		}
 	}
 	if err := pgserver.Reachable(filepath.Join(parent, scratchPrefix)); err != nil {
@@ -67,23 +59,6 @@ func newScratch(console *Console, durable bool) (*scratch, error) {
 		}
 		return &scratch{dir: dir, lock: lock}, nil
 	}
-}
-
-// memoryIsPlenty says whether the engines' data, of which the whole test suite makes less than a gigabyte at a time, may be
-// kept in memory.
-func memoryIsPlenty() bool {
-	var files syscall.Statfs_t
-	if err := syscall.Statfs(memoryDir, &files); err != nil || float64(files.Bavail)*float64(files.Bsize) < leastFree {
-		return false
-	}
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return false
-	}
-	_, after, found := strings.Cut(string(info), "MemAvailable:")
-	line, _, _ := strings.Cut(after, "\n")
-	kB, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 64)
-	return found && err == nil && kB*1024 >= leastMemory
 }
 
 func (s *scratch) remove() error {

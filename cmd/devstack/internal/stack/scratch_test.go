@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tocsin/cmd/devstack/internal/pgserver"
 )
 
 func TestScratchIsInMemoryUnlessItMustLast(t *testing.T) {
@@ -26,7 +28,7 @@ func TestScratchIsInMemoryUnlessItMustLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A machine that has little memory keeps everything on its disk.
-			if inMemory := filepath.Dir(s.dir) == memoryDir; inMemory != (c.memory && memoryIsPlenty()) {
+			if inMemory := filepath.Dir(s.dir) == pgserver.MemoryDir; inMemory != (c.memory && pgserver.MemoryIsPlenty()) {
 				t.Errorf("it is %s", s.dir)
 			}
 			if err := s.remove(); err != nil {
@@ -41,7 +43,7 @@ func TestScratchIsInMemoryUnlessItMustLast(t *testing.T) {
 
 // TestScratchOfTheDeadIsRemoved leaves a directory in memory as a devstack that was killed does.
 func TestScratchOfTheDeadIsRemoved(t *testing.T) {
-	if !memoryIsPlenty() {
+	if !pgserver.MemoryIsPlenty() {
 		t.Log("this machine has little memory: nothing is left there")
 		return
 	}

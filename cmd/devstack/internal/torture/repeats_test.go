@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/cmd/devstack/internal/pgserver"
 	"tocsin/internal/pgtest"
 )
 
@@ -93,7 +94,7 @@ func onPostgres(t *testing.T) (one, two *pgx.Conn) {
 	t.Helper()
 	o := Options{PostgresBin: os.Getenv("TOCSIN_DEVSTACK_POSTGRES_BIN")}
 	var err error
-	if o.Dir, err = Scratch(); err != nil {
+	if o.Dir, err = pgserver.Folder(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(o.Dir) })

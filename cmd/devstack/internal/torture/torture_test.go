@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/cmd/devstack/internal/pgserver"
 	"tocsin/internal/programtest"
 )
 
@@ -50,6 +51,7 @@ var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:go
 var atExit = func() {} //nolint:gochecknoglobals // The tests of one process share what is built.
 
 func TestMain(m *testing.M) {
+	programtest.Parallel(3) // each mostly waits for rest
 	code := m.Run()
 	atExit()
 	programtest.Remove()
@@ -68,7 +70,7 @@ func start(t *testing.T, o Options) *world {
 			t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", name)
 		}
 	}
-	if o.Dir, err = Scratch(); err != nil {
+	if o.Dir, err = pgserver.Folder(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(o.Dir) })
