@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	return d, strings.Replace(page, "://", "://demo:"+string(password)+"@", 1)
 }
 
+// signedIn are the clients that are signed in, by page: each password costs as much processor time as many requests.
+var signedIn sync.Map //nolint:gochecknoglobals // shared by all tests of the process
+
 // signIn returns a client that is signed in, and the address without the password. While Postgres
 // is down, that fails.
 func signIn(t *testing.T, page string) (*http.Client, string) {
@@ -49,6 +53,9 @@ func signIn(t *testing.T, page string) (*http.Client, string) {
 	}
 	password, _ := address.User.Password()
 	address.User = nil
+	if known, ok := signedIn.Load(page); ok {
+		return known.(*http.Client), address.String() //nolint:forcetypeassert // nothing else is stored
+	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +72,25 @@ func signIn(t *testing.T, page string) (*http.Client, string) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
+	if response.StatusCode < http.StatusMultipleChoices {
+		signedIn.Store(page, client)
+	}
 	return client, address.String()
 }
 
-// read requests a resource from Tocsin's API.
+// read requests a resource from Tocsin's API, and signs in again if a crash of Postgres lost the session.
 func read(t *testing.T, page, path string) map[string]any {
+	t.Helper()
+	status, answer := get(t, page, path)
+	if status == http.StatusUnauthorized {
+		signedIn.Delete(page)
+		_, answer = get(t, page, path)
+	}
+	return answer
+}
+
+// get requests a resource once.
+func get(t *testing.T, page, path string) (status int, answer map[string]any) {
 	t.Helper()
 	client, base := signIn(t, page)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/v1"+path, nil)
@@ -81,11 +102,10 @@ func read(t *testing.T, page, path string) map[string]any {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	var answer map[string]any
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	return answer
+	return response.StatusCode, answer
 }
 
 func count(t *testing.T, url, path string) int {
