@@ -79,8 +79,7 @@ func TestActivityOfAStormIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
-	w.plenty(rule, 100_001)
-	w.exec(`update alert set fired_at = now() - random() * interval '50 minutes'`)
+	w.plentyApart(rule, 100_001, 30*time.Millisecond)
 	begun := time.Now()
 	raised, err := w.db.Inbox().Raised(t.Context(), tenant)
 	if err != nil {

@@ -22,13 +22,19 @@ import (
 // plenty raises n alerts of a rule, one second apart, the newest now. Every tenth is resolved.
 func (w *world) plenty(rule rules.Rule, n int) {
 	w.t.Helper()
+	w.plentyApart(rule, n, time.Second)
+}
+
+// plentyApart is plenty with another time between two alerts.
+func (w *world) plentyApart(rule rules.Rule, n int, apart time.Duration) {
+	w.t.Helper()
 	w.exec(`
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
                    application, route, exchange, signature, fired_at, resolved_at)
 select uuidv7(), $1, $2, 1, 'CRITICAL', case when i % 10 = 0 then 'RESOLVED' else 'FIRING' end, 'title ' || i, 'message',
-       $3 || i, i, 'app-' || i % 7, 'route', '{"errorType": "T"}', 'T: refused by #' || i % 50, now() - (($4::int - i) || ' seconds')::interval,
+       $3 || i, i, 'app-' || i % 7, 'route', '{"errorType": "T"}', 'T: refused by #' || i % 50, now() - ($4::int - i) * $5::interval,
        case when i % 10 = 0 then now() end
-from generate_series(1, $4::int) i`, tenant, rule.ID, rule.ID.String()+"-", n)
+from generate_series(1, $4::int) i`, tenant, rule.ID, rule.ID.String()+"-", n, apart)
 	w.exec(`analyze alert`)
 }
 
