@@ -13,16 +13,10 @@ describe("while Tocsin is away", { timeout: 960_000 }, () => {
   let stage;
   let world;
 
-  /** A page in a separate browser. A browser that saves data prefetches nothing. */
+  /** A page in a separate browser. One that saves data prefetches nothing. */
   const enter = async (savesData = true, path = "/inbox") => {
     stage.asked = asked;
-    const opened = await stage.open();
-    if (savesData) {
-      await opened.addInitScript(() =>
-        Object.defineProperty(navigator, "connection", { value: { saveData: true }, configurable: true }),
-      );
-    }
-    await opened.goto(world.url + path);
+    const opened = await stage.open(path, { prefetches: !savesData });
     await live(opened);
     await opened.evaluate(() => {
       window.neverReloaded = true;

@@ -10,7 +10,7 @@ describe("an empty installation", { timeout: 720_000 }, () => {
   const complaints = [];
 
   const enter = async (path) => {
-    const context = await world.browser.newContext({ viewport: { width: 1440, height: 900 } });
+    const context = await world.context();
     const page = await context.newPage();
     page.on("console", (said) => {
       if (said.type() === "error" && !/status of 40[01]/.test(said.text())) complaints.push(said.text());

@@ -40,7 +40,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
   };
   /** A separate browser in which somebody is signed in. */
   const enter = async (role, options = {}) => {
-    const context = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    const context = await world.context(options);
     const signIn = { email: `${role}@example.com`, password };
     const answer = await context.request.post(`${world.url}/api/v1/session`, { data: signIn });
     assert.equal(answer.status(), 200);
@@ -49,7 +49,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
 
   before(async () => {
     world = await createWorld();
-    page = listen(await world.browser.newPage({ viewport: { width: 1440, height: 900 } }));
+    page = listen(await (await world.context()).newPage());
     await page.goto(world.url);
     await world.signIn(page);
     await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
@@ -78,7 +78,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
     await page.getByRole("row", { name: /Receiver/ }).waitFor(visible);
     const kept = await page.context().storageState();
 
-    const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
+    const again = listen(await (await world.context({ storageState: kept })).newPage());
     await again.goto(`${world.url}/rules`);
     await again.getByRole("link", { name: "Continue new rule" }).click();
     await again
@@ -146,7 +146,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
   });
 
   test("a tablet has room for headings and rules, and the focus is never behind the bar at the foot", async () => {
-    const context = await world.browser.newContext({
+    const context = await world.context({
       viewport: { width: 768, height: 900 },
       storageState: await page.context().storageState(),
     });
@@ -226,7 +226,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
 
   test("a screen without anybody shows the wall by a token, and nothing of it stays in the address", async () => {
     const { secret } = await post("/tokens", { name: "screen", role: "viewer" });
-    const context = await world.browser.newContext({ viewport: { width: 3840, height: 2160 } });
+    const context = await world.context({ viewport: { width: 3840, height: 2160 } });
     // The answer to a request without a session may not come last.
     await context.route("**/api/v1/session", async (route) => {
       await new Promise((done) => setTimeout(done, 500));
@@ -281,11 +281,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
       "/audit",
     ];
     for (const path of paths) {
-      const context = await world.browser.newContext({ storageState: await page.context().storageState() });
-      // What comes ahead, for later pages, is no part of the first load.
-      await context.addInitScript(() =>
-        Object.defineProperty(navigator, "connection", { value: { saveData: true }, configurable: true }),
-      );
+      const context = await world.context({ storageState: await page.context().storageState() });
       const opened = listen(await context.newPage());
       // What the answers contain, compressed, without their headers. The editor of a webhook's body takes the place of a
       // plain field once the page is there.

@@ -24,7 +24,7 @@ async function furnish(world) {
   const pages = [];
   let names = 0;
 
-  const context = await world.browser.newContext();
+  const context = await world.context();
   const first = await context.newPage();
   await first.goto(world.url);
   await world.signIn(first);
@@ -57,7 +57,7 @@ async function furnish(world) {
     },
     /** A page at an address, in a separate browser in which the administrator is signed in. */
     open: async (path, options = {}) => {
-      const own = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, storageState, ...options });
+      const own = await world.context({ storageState, ...options });
       const opened = stage.listen(await own.newPage());
       if (path) await opened.goto(world.url + path);
       return opened;

@@ -26,7 +26,7 @@ describe("what takes alerts together", { timeout: 720_000 }, () => {
 
   before(async () => {
     world = await createWorld();
-    page = await world.browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page = await (await world.context()).newPage();
     await page.goto(world.url);
     await world.signIn(page);
     await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
@@ -101,7 +101,7 @@ describe("what takes alerts together", { timeout: 720_000 }, () => {
   test("a wall screen shows what fires with a token that only reads, until that is revoked", async () => {
     await fail("wall", 2);
     const { secret, token } = await call("POST", "/tokens", { name: "wall", role: "viewer" });
-    const context = await world.browser.newContext({ viewport: { width: 3840, height: 2160 } });
+    const context = await world.context({ viewport: { width: 3840, height: 2160 } });
     const wall = await context.newPage();
     await wall.goto(`${world.url}/wall#${secret}`);
     await wall.getByRole("link", { name: /wall/ }).waitFor(visible);

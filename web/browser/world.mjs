@@ -112,6 +112,19 @@ async function build(world, undo) {
 
   world.browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
   undo.push(() => world.browser.close());
+  /**
+   * A separate browser. It is set to save data, so that a page does not prefetch all others, unless `prefetches` says
+   * otherwise.
+   */
+  world.context = async ({ prefetches = false, ...options } = {}) => {
+    const context = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    if (!prefetches) await context.addInitScript(saveData);
+    return context;
+  };
+}
+
+function saveData() {
+  Object.defineProperty(navigator, "connection", { value: { saveData: true }, configurable: true });
 }
 
 function required(name) {
