@@ -270,7 +270,7 @@ describe("a webhook", () => {
   });
 
   test("says that two secrets sign, and asks before it ends the previous one", async () => {
-    webhook = { ...webhook, formerSecretUntil: new Date(Date.now() + 7_200_500).toISOString() };
+    webhook = { ...webhook, formerSecretUntil: new Date(Date.now() + 7_230_000).toISOString() };
     server.use(
       http.post(api("/webhooks/w1/retire-secret"), () => {
         const { formerSecretUntil: _, ...rest } = webhook;
