@@ -165,9 +165,12 @@ type Options struct {
 	// LeaseFor is how long a partition stays with a replica that does not commit, 15 s by
 	// default. A pass reads for a third of it at the most.
 	LeaseFor time.Duration
-	// Workers is how many passes may be under way at once, 8 by default.
+	// Workers is how many passes may be under way at once, [DefaultWorkers] by default.
 	Workers int
 }
+
+// DefaultWorkers is how many passes may be under way at once by default.
+const DefaultWorkers = 8
 
 // Evaluator holds partitions and makes passes over them.
 type Evaluator struct {
@@ -189,7 +192,7 @@ func New(o Options) (*Evaluator, error) {
 		return nil, errors.New("evaluator: Interval, Settle, PageSize, LeaseFor and Workers must not be negative")
 	}
 	o.Interval, o.LeaseFor = cmp.Or(o.Interval, time.Second), cmp.Or(o.LeaseFor, 15*time.Second)
-	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, 8)
+	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, DefaultWorkers)
 	announcer := outage.New(outage.Options{Store: o.Store, Replica: o.Replica, Clock: o.Clock, Within: o.LeaseFor / 2, Logger: o.Logger})
 	return &Evaluator{Options: o, partitions: map[int]*partition{}, locked: map[int]*locked{}, outage: announcer}, nil
 }

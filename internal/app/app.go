@@ -106,7 +106,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.lifecycle.add("postgres", func(context.Context) error { db.Close(); return nil })
-	source, err := a.openSource("clickhouse")
+	source, err := a.openEvaluated()
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, box *seal.Box, o *ap
 		return err
 	}
 	// Requests of people may take all connections. Evaluation has others.
-	source, err := a.openSource("clickhouse of the API")
+	source, err := a.openSource("clickhouse of the API", clickhouse.Options{})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -15,6 +16,49 @@ import (
 	"tocsin/internal/app"
 )
 
+// holdingFront is a ClickHouse that answers no query with a text among its parameters, until it releases them.
+type holdingFront struct {
+	url     string
+	held    chan struct{}
+	release func()
+	// waiting is how many of these queries wait at present.
+	waiting atomic.Int64
+}
+
+func (w *world) holding(sought string) *holdingFront {
+	w.t.Helper()
+	target, err := url.Parse(w.ch.URL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	released := make(chan struct{})
+	front := &holdingFront{held: make(chan struct{}, 1000), release: sync.OnceFunc(func() { close(released) })}
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host}) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.RawQuery, hex.EncodeToString([]byte(sought))) {
+			front.waiting.Add(1)
+			front.held <- struct{}{}
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+			front.waiting.Add(-1)
+		}
+		proxy.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(server.Close)
+	w.t.Cleanup(front.release)
+	through := *target
+	through.Host = server.Listener.Addr().String()
+	front.url = through.String()
+	return front
+}
+
 // TestSlowSearchesDoNotHoldUpEvaluation has more people search for exchanges than there are connections, and
 // ClickHouse answers none of them. New exchanges raise alerts all the same.
 func TestSlowSearchesDoNotHoldUpEvaluation(t *testing.T) {
@@ -22,28 +66,8 @@ func TestSlowSearchesDoNotHoldUpEvaluation(t *testing.T) {
 	const searches, held = 30, 10
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
-	target, err := url.Parse(w.ch.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sought, waiting, release := hex.EncodeToString([]byte("held up")), make(chan struct{}, searches), make(chan struct{})
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	proxy := &httputil.ReverseProxy{
-		Transport: transport,
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host}) },
-	}
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.RawQuery, sought) {
-			waiting <- struct{}{}
-			<-release
-		}
-		proxy.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(front.Close)
-	through := *target
-	through.Host = front.Listener.Addr().String()
-	base, _ := w.replica(func(o *app.Options) { o.ClickHouseURL = through.String() })
+	front := w.holding("held up")
+	base, _ := w.replica(func(o *app.Options) { o.ClickHouseURL = front.url })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended atomic.Int64
@@ -63,14 +87,36 @@ func TestSlowSearchesDoNotHoldUpEvaluation(t *testing.T) {
 		})
 	}
 	defer all.Wait()
-	defer close(release)
+	defer front.release()
 	defer cancel()
 	for range held {
-		w.wait("people search", waiting)
+		w.wait("people search", front.held)
 	}
 	w.fail(w.ch.Now(t), "a")
 	w.untilDelivered(1)
 	if n := ended.Load(); n > 0 {
 		t.Errorf("the exchange raised its alert when %d searches had ended", n)
 	}
+}
+
+// TestSlowPartitionsDoNotHoldUpOthers has ClickHouse answer nothing about the tenants of twelve partitions, which is more than
+// a driver has connections by default. The partition of another tenant is evaluated all the same.
+func TestSlowPartitionsDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	const slow = 12
+	w := newWorld(t)
+	w.rule(w.webhook("ops"))
+	for i := range slow {
+		name := fmt.Sprintf("slow %02d", i)
+		w.ruleIn(name, "every failure")
+		if _, err := w.db.Partitions().Isolate(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	front := w.holding("slow ")
+	defer front.release()
+	w.replica(func(o *app.Options) { o.ClickHouseURL, o.Workers = front.url, 2*slow })
+	w.until("all of them wait for ClickHouse at once", func() bool { return front.waiting.Load() == slow })
+	w.fail(w.ch.Now(t), "a")
+	w.untilDelivered(1)
 }

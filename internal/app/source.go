@@ -1,20 +1,31 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"tocsin/evaluator"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/clickhouse"
 )
 
 // sourceCheckTimeout bounds the check of the source when a replica starts.
 const sourceCheckTimeout = 10 * time.Second
 
+// openEvaluated opens the source for what evaluates. No partition waits for a connection that another one uses; the
+// comparison every ten minutes and the search for evidence each have one query at a time.
+func (a *App) openEvaluated() (*clickhouse.Source, error) {
+	passes := cmp.Or(a.options.Workers, evaluator.DefaultWorkers)
+	return a.openSource("clickhouse", clickhouse.Options{Connections: passes*counting.QueriesAtOnce + 2, Kept: passes})
+}
+
 // openSource opens the source, with connections of its own.
-func (a *App) openSource(name string) (*clickhouse.Source, error) {
-	source, err := clickhouse.Open(clickhouse.Options{URL: a.options.ClickHouseURL, Mapping: a.options.Source, Version: a.options.Version})
+func (a *App) openSource(name string, o clickhouse.Options) (*clickhouse.Source, error) {
+	o.URL, o.Mapping, o.Version = a.options.ClickHouseURL, a.options.Source, a.options.Version
+	source, err := clickhouse.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,12 @@ type Options struct {
 	// ScanBytes bounds what a scan holds, 64 MiB by default, unless the scan is for a single
 	// exchange: messages and attributes are evaluated whole, whatever their length.
 	ScanBytes int
+	// Connections is how many queries may be under way at once, 10 by default; others wait. The URL may
+	// set another number as max_open_conns.
+	Connections int
+	// Kept is how many connections stay open without a query, 5 by default. The URL may set another
+	// number as max_idle_conns.
+	Kept int
 	// Version is the version of Tocsin, which ClickHouse's query log shows.
 	Version string
 }
@@ -79,6 +86,8 @@ func Open(o Options) (*Source, error) {
 	}
 	options.ClientInfo.Products = append(options.ClientInfo.Products, struct{ Name, Version string }{"tocsin", o.Version})
 	options.ReadTimeout = o.QueryTimeout + 5*time.Second
+	options.MaxIdleConns = cmp.Or(options.MaxIdleConns, o.Kept, 5)
+	options.MaxOpenConns = cmp.Or(options.MaxOpenConns, max(o.Connections, options.MaxIdleConns, 10))
 	conn, err := clickhouse.Open(options)
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", redact(err, o.URL))

@@ -155,7 +155,7 @@ func (p *Pass) Count(ctx context.Context, windows []*Window) {
 			p.ask(ctx, quick[0], p.over, p.count)
 			quick = quick[1:]
 		}
-		for ; asked < min(len(questions), i+tallyAhead); asked++ {
+		for ; asked < min(len(questions), i+QueriesAtOnce); asked++ {
 			p.put(ctx, questions[asked])
 		}
 		undecided = append(undecided, p.tallied(ctx, q)...)

@@ -37,9 +37,9 @@ import (
 const (
 	// maxTallies bounds the size of one answer.
 	maxTallies = 100_000
-	// tallyAhead is how many tallies are queried concurrently. Waiting for them one by one took most
+	// QueriesAtOnce is how many tallies a pass queries concurrently. Waiting for them one by one took most
 	// of the time of a pass over many rules.
-	tallyAhead = 4
+	QueriesAtOnce = 4
 	// summedMost bounds the groups of all rules that are summed from a tally, not counting the
 	// first MaxGroups of each rule.
 	summedMost = 200_000
