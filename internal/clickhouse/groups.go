@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,11 +11,13 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/rules"
 )
 
-// newestMost is how many exchanges, with their stacks, one query for newest exchanges reads.
+// newestMost is how many exchanges, with their stacks, one query for newest exchanges reads. It reads fewer where these are
+// larger than a scan may hold.
 const newestMost = 100
 
 // newestQuery reads the newest counted exchanges of groups of windows.
@@ -131,33 +134,33 @@ func (s *Source) readNewest(ctx context.Context, windows []counting.NewestQuery,
 	if err != nil {
 		return err
 	}
-	if middle := len(some) / 2; middle > 0 && q.size() > maxStatement {
-		if err := s.readNewest(ctx, windows, some[:middle], newest); err != nil {
-			return err
-		}
-		return s.readNewest(ctx, windows, some[middle:], newest)
+	middle := len(some) / 2
+	if middle > 0 {
+		q.maxBytes = s.scanBytes
 	}
-	rows, err := s.conn.Query(s.bounded(ctx, q, len(some)), q.sql)
-	if err != nil {
-		return s.explain(err)
+	err = source.ErrTooMuch
+	if middle == 0 || q.size() <= maxStatement {
+		err = s.each(ctx, q, len(some), func(rows driver.Rows) error {
+			var number uint16
+			e, err := readExchange(numbered{rows, &number})
+			if err != nil {
+				return err
+			}
+			of := numbers[number]
+			e.TenantID = windows[of].TenantID
+			if at, ok := places[of][windows[of].Grouping.Of(&e)]; ok {
+				newest[of][at] = e
+			}
+			return nil
+		})
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err reports every error
-	for rows.Next() {
-		var number uint16
-		e, err := readExchange(numbered{rows, &number})
-		if err != nil {
-			return fmt.Errorf("clickhouse: read exchange: %w", err)
-		}
-		of := numbers[number]
-		e.TenantID = windows[of].TenantID
-		if at, ok := places[of][windows[of].Grouping.Of(&e)]; ok {
-			newest[of][at] = e
-		}
+	if middle == 0 || !errors.Is(err, source.ErrTooMuch) {
+		return err
 	}
-	if err := rows.Err(); err != nil {
-		return s.explain(err)
+	if err := s.readNewest(ctx, windows, some[:middle], newest); err != nil {
+		return err
 	}
-	return nil
+	return s.readNewest(ctx, windows, some[middle:], newest)
 }
 
 // numbered is rows of exchanges with a number in front.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,10 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator/reconcile"
 	"tocsin/evaluator/source"
+	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -246,5 +249,47 @@ func TestScanThatNeedsTooMuchMemory(t *testing.T) {
 	s.Limit = 1
 	if page, err := ch.Scan(t.Context(), s); err != nil || len(page.Exchanges) != 1 {
 		t.Errorf("a scan for one exchange: %d exchanges, %v", len(page.Exchanges), err)
+	}
+}
+
+// TestLargeExchangesAreReadInParts reads the newest exchanges of groups, and searches exchanges, that are larger together than
+// a scan may hold.
+func TestLargeExchangesAreReadInParts(t *testing.T) {
+	const groups, large, bound = 30, 1 << 20, 8 << 20
+	db := chtest.New(t)
+	if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+		INSERT INTO exchanges (tenant_id, start_time, route_id, execution_id, end_time, status, error_message)
+		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC') AS start, concat('route-', toString(number)), toString(number), start,
+			'FAILED', repeat('0123456789abcdef', %d)
+		FROM numbers(%d)`, base, large/16, groups)); err != nil {
+		t.Fatal(err)
+	}
+	// So that what asks without a bound of its own fails.
+	ch := openUnder(t, db, map[string]string{"max_result_bytes": strconv.Itoa(bound)}, clickhouse.Options{ScanBytes: bound})
+	wanted := counting.NewestQuery{Query: counting.Query{
+		TenantID: "default", FromNS: base, ToNS: base + second, StartFromNS: base, Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: groups,
+		Mode: rules.CountInWindow, Filter: rules.Filter{Statuses: []rules.Status{rules.Failed}},
+	}}
+	for i := range groups {
+		at := base + int64(i)
+		wanted.Groups = append(wanted.Groups, counting.Group{Group: fmt.Sprintf("route-%d", i), NewestEndedNS: at, NewestStartNS: at})
+	}
+	newest, err := ch.Newest(t.Context(), []counting.NewestQuery{wanted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range newest[0] {
+		if e := &newest[0][i]; e.ExecutionID != strconv.Itoa(i) || len(e.ErrorMessage) != large {
+			t.Errorf("the newest of group %d is %q with %d bytes", i, e.ExecutionID, len(e.ErrorMessage))
+		}
+	}
+	sought := rules.ExchangeQuery{TenantID: "default", FromNS: base, ToNS: base + second, Limit: groups}
+	_, err = ch.Search(t.Context(), sought)
+	if fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a search of %d: %v", groups, err)
+	}
+	sought.Limit = 5
+	if found, err := ch.Search(t.Context(), sought); err != nil || len(found) != sought.Limit {
+		t.Errorf("a search of %d: %d exchanges, %v", sought.Limit, len(found), err)
 	}
 }

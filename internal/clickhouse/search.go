@@ -2,12 +2,15 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -42,7 +45,7 @@ LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rowsOf(q
 	return q
 }
 
-// Search returns the matching terminal exchanges, newest first.
+// Search returns the matching terminal exchanges, newest first. If several are larger than a scan may hold, it refuses the limit.
 func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Exchange, error) {
 	matches, err := predicate(&s.mapping, eq.Scope, eq.Filter)
 	if err != nil {
@@ -52,7 +55,15 @@ func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Ex
 		b := builder{parameters: matches.parameters}
 		matches.sql += "\n  AND " + operand(s.mapping.ExecutionID) + " = " + b.text("execution", eq.ExecutionID)
 	}
-	return s.exchanges(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
+	q := searchQuery(&s.mapping, eq, matches)
+	if eq.Limit > 1 {
+		q.maxBytes = s.scanBytes
+	}
+	found, err := s.exchanges(ctx, q, eq.TenantID, eq.Limit)
+	if errors.Is(err, source.ErrTooMuch) {
+		return nil, fault.New(fault.Invalid, "the exchanges found have more than %d MiB together, with their messages and attributes; search a shorter time, or ask for fewer", s.scanBytes>>20)
+	}
+	return found, err
 }
 
 // Exchange returns the exchange at a position, and whether it exists.
