@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"tocsin/cursor"
-	"tocsin/evaluator/source"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -45,6 +44,10 @@ LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rowsOf(q
 	return q
 }
 
+// resultBytes is what ClickHouse says if an answer has more bytes than max_result_bytes, and not if a profile limits what is
+// read or sorted.
+const resultBytes = "Limit for result exceeded, max bytes"
+
 // Search returns the matching terminal exchanges, newest first. If several are larger than a scan may hold, it refuses the limit.
 func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Exchange, error) {
 	matches, err := predicate(&s.mapping, eq.Scope, eq.Filter)
@@ -60,7 +63,7 @@ func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Ex
 		q.maxBytes = s.scanBytes
 	}
 	found, err := s.exchanges(ctx, q, eq.TenantID, eq.Limit)
-	if errors.Is(err, source.ErrTooMuch) {
+	if refusal, ok := errors.AsType[*RefusedError](err); ok && refusal.Code == tooManyRowsOrBytes && strings.Contains(refusal.Text, resultBytes) {
 		return nil, fault.New(fault.Invalid, "the exchanges found have more than %d MiB together, with their messages and attributes; search a shorter time, or ask for fewer", s.scanBytes>>20)
 	}
 	return found, err
