@@ -9,6 +9,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/silences"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -202,6 +203,9 @@ func (s *server) PreviewSilence(ctx context.Context, req PreviewSilenceRequestOb
 		d.EndsAt = req.Body.EndsAt
 		if req.Body.StartsAt != nil {
 			d.StartsAt = *req.Body.StartsAt
+		}
+		if err := fault.InvalidFields("the silence", d.CheckStart()); err != nil {
+			return nil, err
 		}
 		for _, w := range d.Windows(now, silencePreviewWindows) {
 			answer.Windows = append(answer.Windows, SilenceWindow{From: w.From.UTC(), Until: w.Until.UTC()})

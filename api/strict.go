@@ -200,8 +200,12 @@ func unfit(t reflect.Type, token json.Token) string {
 	switch token := token.(type) {
 	case string:
 		if readsText(t) {
-			if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(token)); err != nil {
+			value := reflect.New(t).Interface().(encoding.TextUnmarshaler)
+			if err := value.UnmarshalText([]byte(token)); err != nil {
 				return want
+			}
+			if at, is := value.(*time.Time); is && (at.UTC().Year() < 0 || at.UTC().Year() > 9999) {
+				return "Must be in one of the years 0 to 9999 of UTC" // no answer could contain it
 			}
 			return ""
 		}

@@ -52,6 +52,7 @@ func (d *Definition) Check(v *rules.Validator) error {
 	if d.Match.Empty() {
 		add("match", "required", "Must have at least one condition; to silence everything, name all three severities")
 	}
+	fields = append(fields, d.CheckStart()...)
 	switch {
 	case d.EndsAt == nil && d.Recurrence == nil:
 		add("endsAt", "required", "Must not be empty; only a silence that recurs may have no end")
@@ -72,6 +73,17 @@ func (d *Definition) Check(v *rules.Validator) error {
 		}
 	}
 	return fault.InvalidFields("the silence", fields)
+}
+
+// yearsEnd is the last year of which an answer can show every instant.
+const yearsEnd = 9999
+
+// CheckStart returns what is wrong if a silence starts so late that its windows could not be shown.
+func (d *Definition) CheckStart() []fault.Field {
+	if d.StartsAt.UTC().Year() < yearsEnd {
+		return nil
+	}
+	return []fault.Field{{Field: "startsAt", Code: "out_of_range", Message: fmt.Sprintf("Must be before the year %d", yearsEnd)}}
 }
 
 // CheckLength returns what is wrong if a silence that does not recur is too long.

@@ -279,6 +279,12 @@ func TestTokens(t *testing.T) {
 	admin.must(http.StatusNotFound, http.MethodDelete, "/tokens/"+first["id"].(string), nil)
 
 	admin.must(http.StatusBadRequest, http.MethodPost, "/tokens", map[string]any{"name": "past", "role": "viewer", "expiresAt": "2020-01-01T00:00:00Z"})
+	// Where it ends in the year 10000 of UTC, no answer could show it.
+	never := admin.must(http.StatusBadRequest, http.MethodPost, "/tokens", map[string]any{"name": "never", "role": "viewer", "expiresAt": "9999-12-31T23:59:59-05:00"})
+	if field := never.body["errors"].([]any)[0].(map[string]any)["field"]; field != "expiresAt" {
+		t.Errorf("refused: %v", never.body)
+	}
+	admin.must(http.StatusOK, http.MethodGet, "/tokens", nil)
 	program = admin.withToken("short", access.Viewer)
 	program.must(http.StatusOK, http.MethodGet, "/rules", nil)
 	w.exec(`update api_token set expires_at = now() - interval '1 second'`)

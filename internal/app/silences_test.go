@@ -110,3 +110,40 @@ func TestThePreviewListsTheWindowsOfTheSilence(t *testing.T) {
 		t.Errorf("it ends before its first window:\n%s", diff)
 	}
 }
+
+// TestNoSilenceReachesBeyondTheYears has instants that no answer could show, and silences that would have such windows: one
+// of them in the list would hide all others.
+func TestNoSilenceReachesBeyondTheYears(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
+	recurring := func(starts, ends string) map[string]any {
+		body := map[string]any{
+			"name": starts + ends, "match": map[string]any{"severities": []string{"INFO"}},
+			"recurrence": map[string]any{"timeZone": "UTC", "weekdays": []string{"MON"}, "from": "22:00", "durationMinutes": 480},
+		}
+		if starts != "" {
+			body["startsAt"] = starts
+		}
+		if ends != "" {
+			body["endsAt"] = ends
+		}
+		return body
+	}
+	for _, c := range []struct {
+		starts, ends, field string
+	}{
+		{"", "9999-12-31T23:59:59-05:00", "endsAt"},
+		{"9999-12-31T23:59:59-05:00", "", "startsAt"},
+		{"9999-12-31T12:00:00Z", "", "startsAt"},
+	} {
+		refused := operator.must(http.StatusBadRequest, http.MethodPost, "/silences", recurring(c.starts, c.ends))
+		if field := refused.body["errors"].([]any)[0].(map[string]any)["field"]; field != c.field {
+			t.Errorf("refused: %v, want %s", refused.body, c.field)
+		}
+	}
+	operator.must(http.StatusBadRequest, http.MethodPost, "/silences/preview", recurring("9999-12-31T12:00:00Z", ""))
+	operator.must(http.StatusCreated, http.MethodPost, "/silences", recurring("9998-12-31T12:00:00Z", "9999-12-31T23:59:59Z"))
+	operator.must(http.StatusOK, http.MethodGet, "/silences", nil)
+}
