@@ -99,18 +99,54 @@ func asserts(r *syntax.Regexp) bool {
 	return slices.ContainsFunc(r.Sub, asserts)
 }
 
+// mostSteps bounds the work of one check, which nothing interrupts: a rule can have a thousand values and fifty expressions
+// that each take milliseconds. Comparisons beyond it are left out, as if the value met the condition.
+const mostSteps = 100_000_000
+
+// comparison is a condition on an attribute that is ready to be compared with values.
+type comparison struct {
+	*AttributeMatch
+
+	holds func(value string) bool
+	// steps is how many steps it may take for a byte of a value; 0 where it only compares texts.
+	steps int
+}
+
+// comparisons are conditions, and how many steps may still be taken to compare them with values.
+type comparisons struct {
+	list []comparison
+	left *int
+}
+
+// comparisonOf prepares a condition; ok is false if it is not valid, of which another message says so.
+func comparisonOf(a *AttributeMatch) (c comparison, ok bool) {
+	holds, err := attribute(a)
+	if err != nil || a.Op == AttributeIn && len(a.Values) == 0 {
+		return c, false
+	}
+	c = comparison{AttributeMatch: a, holds: holds}
+	if a.Op == AttributeMatches {
+		parsed, err := syntax.Parse(a.Value, syntax.Perl)
+		if err != nil {
+			return c, false
+		}
+		c.steps = instructions(parsed)
+	}
+	return c, true
+}
+
 // contradiction returns the place of the first condition that no attribute meets together with
 // those before it, -1 where there is none. It is -1 as well where that takes more than comparing
 // values: whether an expression has a match that another one lacks, nobody asks.
 func contradiction(list []AttributeMatch) int {
-	byKey := map[string][]*AttributeMatch{}
+	byKey, left := map[string]comparisons{}, mostSteps
 	for i := range list {
-		a := &list[i]
-		if _, err := attribute(a); err != nil || a.Op == AttributeIn && len(a.Values) == 0 {
-			continue // another message says so
+		c, ok := comparisonOf(&list[i])
+		if !ok {
+			continue
 		}
-		byKey[a.Key] = append(byKey[a.Key], a)
-		if excluded(byKey[a.Key]) {
+		all := comparisons{append(byKey[c.Key].list, c), &left}
+		if byKey[c.Key] = all; all.excluded() {
 			return i
 		}
 	}
@@ -118,24 +154,24 @@ func contradiction(list []AttributeMatch) int {
 }
 
 // excluded reports whether nothing meets all of some conditions on one attribute.
-func excluded(list []*AttributeMatch) bool {
-	asks := func(a *AttributeMatch) bool { return !a.Not }
-	if !slices.ContainsFunc(list, asks) {
+func (c comparisons) excluded() bool {
+	asks := func(a comparison) bool { return !a.Not }
+	if !slices.ContainsFunc(c.list, asks) {
 		return false // where it is missing, all of them hold
 	}
-	for _, a := range list {
-		if a.Not && (a.Op == AttributeExists || slices.ContainsFunc(list, func(b *AttributeMatch) bool {
+	for _, a := range c.list {
+		if a.Not && (a.Op == AttributeExists || slices.ContainsFunc(c.list, func(b comparison) bool {
 			return !b.Not && a.Op == AttributeMatches && b.Op == AttributeMatches && a.Value == b.Value
 		})) {
 			return true
 		}
 	}
-	for _, a := range list {
+	for _, a := range c.list {
 		if !a.Not && (a.Op == AttributeEquals || a.Op == AttributeIn) {
-			return !slices.ContainsFunc(values(a), func(value string) bool { return meetsAll(list, value) })
+			return !slices.ContainsFunc(values(a.AttributeMatch), c.metBy)
 		}
 	}
-	return excludesNumbers(list)
+	return c.excludesNumbers()
 }
 
 // values returns what an attribute may be by EQUALS or IN.
@@ -146,23 +182,28 @@ func values(a *AttributeMatch) []string {
 	return a.Values
 }
 
-// meetsAll reports whether a value meets conditions on its attribute.
-func meetsAll(list []*AttributeMatch, value string) bool {
-	return !slices.ContainsFunc(list, func(a *AttributeMatch) bool {
-		holds, err := attribute(a)
-		return err == nil && holds(value) == a.Not
-	})
+// metBy reports whether a value meets conditions on its attribute, as far as the steps that are left tell.
+func (c comparisons) metBy(value string) bool {
+	for _, a := range c.list {
+		if steps := a.steps * (len(value) + 1); steps <= *c.left {
+			*c.left -= steps
+			if a.holds(value) == a.Not {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // excludesNumbers reports whether no number meets the comparisons of an attribute that has to be a
 // number. A number can be written in more than one way, so that no text excludes it.
-func excludesNumbers(list []*AttributeMatch) bool {
-	if !slices.ContainsFunc(list, func(a *AttributeMatch) bool { return !a.Not && a.Op.Numeric() }) {
+func (c comparisons) excludesNumbers() bool {
+	if !slices.ContainsFunc(c.list, func(a comparison) bool { return !a.Not && a.Op.Numeric() }) {
 		return false
 	}
 	var least, most *big.Rat
 	var above, below bool // the bounds themselves are out
-	for _, a := range list {
+	for _, a := range c.list {
 		if !a.Op.Numeric() {
 			continue
 		}
@@ -184,19 +225,20 @@ func excludesNumbers(list []*AttributeMatch) bool {
 	if least == nil || most == nil {
 		return false
 	}
-	c := least.Cmp(most)
-	return c > 0 || c == 0 && (above || below)
+	order := least.Cmp(most)
+	return order > 0 || order == 0 && (above || below)
 }
 
-// leavesOut reports whether conditions on an attribute exclude one of its values.
-func (f *Filter) leavesOut(key, value string) bool {
-	var list []*AttributeMatch
+// leavesOut returns a function that reports whether conditions on an attribute exclude one of its values.
+func (f *Filter) leavesOut(key string) func(value string) bool {
+	left := mostSteps
+	c := comparisons{left: &left}
 	for i := range f.Attributes {
-		if a := &f.Attributes[i]; a.Key == key {
-			list = append(list, a)
+		if a, ok := comparisonOf(&f.Attributes[i]); ok && a.Key == key {
+			c.list = append(c.list, a)
 		}
 	}
-	return !meetsAll(list, value)
+	return func(value string) bool { return !c.metBy(value) }
 }
 
 // leavesOutAll reports whether f excludes every exchange that has an attribute.

@@ -1,10 +1,12 @@
 package rules_test
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -132,6 +134,35 @@ func TestContradictions(t *testing.T) {
 				t.Errorf("%v, want %q", found, c.field)
 			}
 		})
+	}
+}
+
+// TestLargeExpressionsAreNotComparedWithEveryValue has as many expected groups as a rule can have, and expressions that take
+// long to compile and to match. Who may only look at rules can have such a rule checked, by a preview.
+func TestLargeExpressionsAreNotComparedWithEveryValue(t *testing.T) {
+	d := rules.Definition{
+		Name: "r", FireMode: rules.AbsentInWindow, Severity: rules.Info, IntervalSeconds: 10, WindowSeconds: 60, Threshold: 1,
+		GroupBy: rules.GroupByAttribute, GroupByAttribute: "k", Filter: rules.Filter{Statuses: []rules.Status{rules.Failed}},
+	}
+	for i := range 10 {
+		var expression strings.Builder
+		for j := range 90 {
+			fmt.Fprintf(&expression, "%c{0,1000}", 'a'+(i+j)%26)
+		}
+		d.Filter.Attributes = append(d.Filter.Attributes, rules.AttributeMatch{Key: "k", Not: true, Op: rules.AttributeMatches, Value: expression.String() + "!"})
+	}
+	for i := range 1000 {
+		d.Expected = append(d.Expected, fmt.Sprint(strings.Repeat("a", 490), i))
+	}
+	checked := make(chan error, 1)
+	go func() { checked <- rules.NewValidator().Definition(&d) }()
+	select {
+	case err := <-checked:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the rule is not checked within a minute")
 	}
 }
 

@@ -160,10 +160,11 @@ func crossAbsence(d *Definition, report func(wrong bool, value any, name, field,
 	report(d.GroupBy == GroupByAttribute && d.LearnDays != 0 && d.Filter.leavesOutAll(d.GroupByAttribute), d.GroupByAttribute,
 		"groupByAttribute", "GroupByAttribute", "contradiction", learnedFiltered)
 	some, others := d.Scope.namesOf(d.GroupBy)
+	leavesOut := d.Filter.leavesOut(d.GroupByAttribute)
 	for i, name := range d.Expected {
 		outside := !NameMatches(some, name) || len(others) > 0 && NameMatches(others, name)
 		report(outside && name != "", name, fmt.Sprintf("expected[%d]", i), "Expected", "not_applicable", expectedOutside)
-		filtered := d.GroupBy == GroupByAttribute && d.Filter.leavesOut(d.GroupByAttribute, name)
+		filtered := d.GroupBy == GroupByAttribute && leavesOut(name)
 		report(filtered && name != "", name, fmt.Sprintf("expected[%d]", i), "Expected", "not_applicable", expectedFiltered)
 	}
 	report(len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
