@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -103,7 +104,7 @@ func channelProblem(channel string) string {
 	switch {
 	case channel == "":
 		return "Enter the channel's ID, such as C0123456789, or its name after a #"
-	case named && (name == "" || len([]rune(name)) > maxName || strings.ContainsAny(name, " \t\r\n#,@<>&|\"'")):
+	case named && (name == "" || len([]rune(name)) > maxName || strings.ContainsAny(name, " #,@<>&|\"'") || strings.ContainsFunc(name, unicode.IsControl)):
 		return "Not a valid name of a channel; copy it from Slack, or enter the channel's ID"
 	case named:
 	case len(channel) < minID || len(channel) > maxName || !strings.ContainsRune("CGD", rune(channel[0])) ||

@@ -54,6 +54,8 @@ func TestCheckURL(t *testing.T) {
 		"https://":                               "names no host",
 		"https://x.example/#part":                "remove the # and the text after it",
 		"https://[::1":                           "cannot be read",
+		"https://a%FFb.example/":                 "host is not valid text",
+		"https://a%E2%98%83b.example/":           "",
 		"https://x.example/" + strings.Repeat("x", webhook.MaxURLBytes): "at most",
 	} {
 		t.Run(url, func(t *testing.T) { only(t, webhook.CheckURL(url), "url", message) })

@@ -257,6 +257,7 @@ func TestCheckTarget(t *testing.T) {
 		"no channel":         {func(w *notify.Webhook) { w.Slack.Channel = "" }, "slack.channel", "Enter the channel's ID"},
 		"name without mark":  {func(w *notify.Webhook) { w.Slack.Channel = "ops" }, "slack.channel", "after a #"},
 		"name with spaces":   {func(w *notify.Webhook) { w.Slack.Channel = "#ops team" }, "slack.channel", "Not a valid name"},
+		"name with a zero":   {func(w *notify.Webhook) { w.Slack.Channel = "#ops\x00" }, "slack.channel", "Not a valid name"},
 		"empty name":         {func(w *notify.Webhook) { w.Slack.Channel = "#" }, "slack.channel", "Not a valid name"},
 		"user":               {func(w *notify.Webhook) { w.Slack.Channel = "U0123456789" }, "slack.channel", "begins with C, G or D"},
 		"no token":           {func(w *notify.Webhook) { w.Slack.BotToken = "" }, "slack.botToken", "begins with xoxb-"},

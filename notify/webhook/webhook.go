@@ -30,6 +30,7 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"code.dny.dev/ssrf"
 
@@ -314,6 +315,8 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("the URL must begin with https:// or http://")
 	case u.Hostname() == "":
 		return nil, errors.New("the URL names no host; it must have the form https://host/path")
+	case !utf8.ValidString(u.Host): // by escapes such as %FF
+		return nil, errors.New("the host is not valid text; write its name without escapes")
 	}
 	return u, nil
 }
