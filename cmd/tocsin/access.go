@@ -76,7 +76,7 @@ func (f *accessFlags) options() (app.AccessOptions, error) {
 }
 
 // secretOf returns a secret that is given directly or in a file. The last line end of the file is
-// ignored.
+// ignored. A file without a secret is an error: it does not mean that there is none.
 func secretOf(flag, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -87,6 +87,9 @@ func secretOf(flag, value, file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("--%s-file: %w", flag, err)
+	}
+	if strings.TrimSpace(string(content)) == "" {
+		return "", fmt.Errorf("--%s-file: %s is empty; write the secret to it, or leave the setting out", flag, file)
 	}
 	return strings.TrimRight(string(content), "\r\n"), nil
 }

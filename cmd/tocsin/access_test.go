@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -18,6 +20,22 @@ func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
 		}
 		if message := person.String(); (message == "") != (says == "") || !strings.Contains(message, says) || strings.Contains(message, "secret") {
 			t.Errorf("%q: the message is %q, want %q", public, message, says)
+		}
+	}
+}
+
+// TestAnEmptyFileIsNoSecret checks that a file whose secret is missing is an error. As an empty secret, it would leave /metrics
+// open.
+func TestAnEmptyFileIsNoSecret(t *testing.T) {
+	dir := t.TempDir()
+	for content, want := range map[string]string{"secret\r\n": "secret", "": "", "\n": "", " \r\n": ""} {
+		name := filepath.Join(dir, "token")
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o, err := (&accessFlags{MetricsTokenFile: name}).options()
+		if want == "" && (err == nil || !strings.Contains(err.Error(), "--metrics-token-file: "+name+" is empty")) || want != "" && (err != nil || o.MetricsToken != want) {
+			t.Errorf("%q: token %q, error %v", content, o.MetricsToken, err)
 		}
 	}
 }
