@@ -83,7 +83,7 @@ func (a *applying) revealedInputs(place string, preset map[string]any, given *[]
 	return preset, nil
 }
 
-// secret returns a value itself, or the value of {env: NAME} or {file: PATH}. Headers are returned
+// secret returns a value itself, or the value of {env: NAME} or {file: PATH}, which must not be empty. Headers are returned
 // as a copy.
 func (a *applying) secret(place string, v any) (any, error) {
 	m, ok := v.(map[string]any)
@@ -95,8 +95,11 @@ func (a *applying) secret(place string, v any) (any, error) {
 	switch {
 	case len(m) == 1 && isEnv:
 		value, set := os.LookupEnv(name)
-		if !set {
+		switch {
+		case !set:
 			return nil, a.misplaced(place, "The environment variable "+name+" is not set; set it for this command")
+		case value == "":
+			return nil, a.misplaced(place, "The environment variable "+name+" is empty; set it to the secret for this command")
 		}
 		return value, nil
 	case len(m) == 1 && isFile:
@@ -104,7 +107,11 @@ func (a *applying) secret(place string, v any) (any, error) {
 		if err != nil {
 			return nil, a.misplaced(place, err.Error())
 		}
-		return strings.TrimRight(string(content), "\r\n"), nil
+		value := strings.TrimRight(string(content), "\r\n")
+		if value == "" {
+			return nil, a.misplaced(place, "The file "+path+" is empty; write the secret to it")
+		}
+		return value, nil
 	case strings.HasSuffix(place, ".headers"):
 		return maps.Clone(m), nil
 	default:

@@ -69,3 +69,34 @@ func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
 		})
 	}
 }
+
+// TestAnEmptyPlaceOfASecretRemovesNone has a webhook with a signing secret, and a file whose place for it is empty, as variables
+// of a pipeline without access to its secrets are. An empty text in the file itself removes the secret.
+func TestAnEmptyPlaceOfASecretRemovesNone(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("PIPELINE_SECRET", "")
+	for place, removes := range map[string]bool{"{env: PIPELINE_SECRET}": false, "{file: " + write("empty", "\n") + "}": false, `""`: true} {
+		removed := false
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			removed = removed || r.Method == http.MethodPut
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"items":[{"id":"6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a11","name":"w","kind":"generic","urlHost":"example.com",
+				"hasSigningSecret":true,"enabled":true,"timeoutSeconds":10,"maxConcurrent":8,"eventMaxAgeSeconds":86400,"version":1}]}`)
+		}))
+		t.Cleanup(server.Close)
+		a := filesApply{
+			serverFlags: serverFlags{URL: server.URL, Token: "tcn_x"},
+			filesFlags:  filesFlags{File: []string{write("tocsin.yaml", "webhooks: [{name: w, kind: generic, signingSecret: "+place+"}]\n")}},
+		}
+		if err := a.Run(t.Context(), io.Discard); (err == nil) != removes || removed != removes {
+			t.Errorf("%s: error %v, written: %v", place, err, removed)
+		}
+	}
+}
