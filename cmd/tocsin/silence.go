@@ -195,6 +195,8 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 			return nil, fmt.Errorf("a silence that recurs also needs %s", strings.Join(missing, ", "))
 		case *a.Window <= 0:
 			return nil, errors.New("--window: must be longer than 0, such as 8h")
+		case time.Duration(*a.Window)%time.Minute != 0:
+			return nil, errors.New("--window: must be whole minutes, such as 90m")
 		}
 		r := &api.SilenceRecurrence{TimeZone: a.TimeZone, From: a.At, DurationMinutes: int(time.Duration(*a.Window).Minutes())}
 		for _, day := range a.Weekdays {

@@ -145,6 +145,7 @@ func (f *files) refusedSilences(silence func(code int, parts []string, command s
 		{1, "--application a --weekdays mon", []string{"also needs --at, --window, --time-zone"}},
 		{1, "--application a --weekdays workday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays:", "write mon,"}},
 		{1, "--application a --weekdays mon,Monday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays: Must not contain the same entry twice"}},
+		{1, "--application a --weekdays mon --at 22:00 --window 90s --time-zone UTC", []string{"--window: must be whole minutes"}},
 		{1, "--application a --weekdays mon --at 9pm --window 9d --time-zone Berlin", []string{"--window: Must be a duration from 1m to 7d", "--time-zone: Must be a time zone such as", "--at: Must be a time of day such as"}},
 	} {
 		silence(c.code, c.want, "add", append([]string{"Wrong"}, strings.Fields(c.args)...)...)
