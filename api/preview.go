@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -265,7 +266,7 @@ func madeUp(d *rules.Definition) *alerts.Count {
 		c.ShortVolume, c.ShortObserved = volume/10, min(volume/10, (rules.Thousandths(c.Percent)*volume/10+99_999)/100_000+1)
 	case rules.DurationInWindow:
 		c.Percentile, c.DurationMS = cmp.Or(c.Percentile, 95), cmp.Or(c.DurationMS, 1000)
-		c.Volume, c.Observed, c.DurationNS = volume, volume-rules.Rank(c.Percentile, volume)+1, c.DurationMS*1_200_000
+		c.Volume, c.Observed, c.DurationNS = volume, volume-rules.Rank(c.Percentile, volume)+1, min(c.DurationMS, math.MaxInt64/1_200_000)*1_200_000
 	case rules.AbsentInWindow:
 		c.Threshold = max(c.Threshold, 1)
 		c.Observed = int64(c.Threshold) / 4

@@ -222,6 +222,11 @@ func TestTemplatesArePreviewed(t *testing.T) {
 	if ours.Title != "42 of 40 in 5 min" {
 		t.Errorf("the count of the rule's own numbers is shown as %q", ours.Title)
 	}
+	longest := into[api.TemplatePreview](b.do("POST", "/api/v1/templates/preview",
+		`{"fireMode":"DURATION_IN_WINDOW","percentile":95,"durationMs":9000000000000,"titleTemplate":"{{count.value}} of {{count.threshold}}"}`).want(200))
+	if strings.HasPrefix(longest.Title, "-") || !strings.HasSuffix(longest.Title, " of 2500000 h") {
+		t.Errorf("the duration above the longest threshold is shown as %q", longest.Title)
+	}
 	if len(b.sender.sent) != 0 {
 		t.Error("a preview was sent")
 	}
