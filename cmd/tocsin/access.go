@@ -163,13 +163,18 @@ func (u *usersList) Run(ctx context.Context, out io.Writer) error {
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		lines := []string{"EMAIL\tNAME\tTENANT\tROLE\tSIGN-IN\tLAST SIGN-IN"}
 		for _, a := range all {
-			lines = append(lines, strings.Join([]string{a.Email, a.Name, a.TenantID, string(a.Role), howSignsIn(a), lastSignIn(a)}, "\t"))
+			lines = append(lines, userRow(a))
 		}
 		if _, err := fmt.Fprintln(table, strings.Join(lines, "\n")); err != nil {
 			return err
 		}
 		return table.Flush()
 	})
+}
+
+// userRow is the row of a user in the table.
+func userRow(a access.Account) string {
+	return strings.Join([]string{shown(a.Email), shown(a.Name), shown(a.TenantID), string(a.Role), howSignsIn(a), lastSignIn(a)}, "\t")
 }
 
 func howSignsIn(a access.Account) string {

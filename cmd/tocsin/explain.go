@@ -42,7 +42,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if e.Environment != "" {
 		place += " in " + e.Environment
 	}
-	_, err = fmt.Fprintf(out, "%s: %s, %s, started %s\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	_, err = fmt.Fprintf(out, "%s: %s, %s, started %s\n", shown(e.ExecutionID), shown(place), e.Status, e.StartTime.Format(time.RFC3339Nano))
 	listed, others := 0, 0
 	for _, c := range explained.Counts {
 		if c.Verdict == api.ExplainVerdictNOTMATCHED {
@@ -69,7 +69,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 			why += " Alert " + r.AlertID.String() + "."
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(table, "%s\t%s\t%s\n", r.RuleName, r.Verdict, why)
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\n", shown(r.RuleName), r.Verdict, shown(why))
 		}
 	}
 	if err == nil {

@@ -72,7 +72,7 @@ func (p *partitionsList) Run(ctx context.Context, out io.Writer) error {
 func printPartition(out io.Writer, p *postgres.Partition) error {
 	share := fmt.Sprintf("%d of %d", p.Index, p.Of)
 	if p.Of == 0 {
-		share = "only " + p.Tenant
+		share = "only " + shown(p.Tenant)
 	}
 	at, lag, backfill := "-", "-", "-"
 	switch {
@@ -84,7 +84,7 @@ func printPartition(out io.Writer, p *postgres.Partition) error {
 	if p.Backfill != nil {
 		backfill = time.Unix(0, p.Backfill.FromNS).UTC().Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(out, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Number, share, p.Tenants, p.Rules, at, lag, backfill, cmp.Or(p.Owner, "-"))
+	_, err := fmt.Fprintf(out, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Number, share, p.Tenants, p.Rules, at, lag, backfill, shown(cmp.Or(p.Owner, "-")))
 	return err
 }
 
@@ -102,7 +102,7 @@ func (p *partitionsTenants) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, t := range list {
-			if _, err := fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", t.Tenant, t.Partition, t.Rules, t.Backfilling, lagText(t.Lag), cmp.Or(t.Owner, "-")); err != nil {
+			if _, err := fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", shown(t.Tenant), t.Partition, t.Rules, t.Backfilling, lagText(t.Lag), shown(cmp.Or(t.Owner, "-"))); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func (p *partitionsTeams) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, t := range list {
-			if _, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", t.Tenant, cmp.Or(t.Team, "-"), t.Rules, t.Backfilling, lagText(t.Lag)); err != nil {
+			if _, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", shown(t.Tenant), shown(cmp.Or(t.Team, "-")), t.Rules, t.Backfilling, lagText(t.Lag)); err != nil {
 				return err
 			}
 		}

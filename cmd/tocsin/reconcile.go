@@ -73,18 +73,18 @@ func (r *report) add(c app.Reconciliation) error {
 	r.missing, r.different = r.missing+c.Missing, r.different+c.Different
 	switch {
 	case c.ToNS == 0:
-		r.unevaluated = append(r.unevaluated, c.RuleName)
+		r.unevaluated = append(r.unevaluated, shown(c.RuleName))
 	case r.until == 0 || c.ToNS < r.until:
 		r.until = c.ToNS
 	}
 	// What a window rule misses is among its findings, with the reason.
 	if c.Missing > 0 && len(c.Findings) == 0 {
-		r.samples = append(r.samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
+		r.samples = append(r.samples, shown(c.RuleName+": "+strings.Join(c.MissingSample, ", ")))
 	}
 	for i := range c.Findings {
-		r.findings = append(r.findings, c.RuleName+": "+findingLine(&c.Findings[i]))
+		r.findings = append(r.findings, shown(c.RuleName+": "+findingLine(&c.Findings[i])))
 	}
-	_, err := fmt.Fprintf(r.table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.TenantID, c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
+	_, err := fmt.Fprintf(r.table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", shown(c.TenantID), shown(c.RuleName), c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
 		c.Different, c.Late, c.Unchecked)
 	return err
 }
