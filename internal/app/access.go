@@ -102,6 +102,9 @@ func (o *Options) provider(box *seal.Box) (*oidc.Provider, error) {
 	})
 }
 
+// leastIdle is the least [AccessOptions.SessionIdle]: the use of a session is stored once a minute.
+const leastIdle = 2 * time.Minute
+
 // hashesAtOnce bounds the memory that sign-ins take: 32 MiB each.
 const hashesAtOnce = 4
 
@@ -135,6 +138,9 @@ func (o *AccessOptions) validate() error {
 	}
 	if o.SessionIdle < 0 || o.SessionLifetime < 0 || o.AuditRetention < 0 {
 		errs = append(errs, errors.New("TOCSIN_SESSION_IDLE, TOCSIN_SESSION_LIFETIME and TOCSIN_AUDIT_RETENTION must not be negative"))
+	}
+	if o.SessionIdle > 0 && o.SessionIdle < leastIdle {
+		errs = append(errs, fmt.Errorf("TOCSIN_SESSION_IDLE is %v; it must be at least %v", o.SessionIdle, leastIdle))
 	}
 	return errors.Join(errs...)
 }

@@ -38,6 +38,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		"workers":               {func(o *app.Options) { o.Workers = -1 }, []string{"TOCSIN_EVALUATE_WORKERS"}},
 		"a retry at once":       {func(o *app.Options) { o.RetrySchedule = []time.Duration{time.Second, 0} }, []string{"TOCSIN_RETRY_SCHEDULE", "pause 2"}},
 		"no issuer":             {func(o *app.Options) { o.Access.OIDC.ClientSecret = password }, []string{"TOCSIN_OIDC_ISSUER", "TOCSIN_OIDC_CLIENT_ID"}},
+		"a session in use":      {func(o *app.Options) { o.Access.SessionIdle = 30 * time.Second }, []string{"TOCSIN_SESSION_IDLE is 30s", "at least 2m"}},
 		"an address":            {func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "ada", password }, []string{"TOCSIN_ADMIN_EMAIL", "e-mail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
