@@ -99,8 +99,17 @@ func (s *server) exchangeQuery(ctx context.Context, p *SearchExchangesParams) (q
 }
 
 func scopeFault(s *rules.Scope) error {
-	return cmp.Or(
-		texts("environment", s.Environments, maxScopeBytes), texts("application", s.Applications, maxScopeBytes), texts("route", s.Routes, maxScopeBytes))
+	return cmp.Or(patterns("environment", s.Environments), patterns("application", s.Applications), patterns("route", s.Routes))
+}
+
+// patterns refuses names with wildcards that ClickHouse cannot compare.
+func patterns(parameter string, names []string) error {
+	for _, name := range names {
+		if strings.Count(name, "*") > rules.MaxWildcards {
+			return invalidField(parameter, "out_of_range", fmt.Sprintf("Must have at most %d wildcards", rules.MaxWildcards))
+		}
+	}
+	return texts(parameter, names, maxScopeBytes)
 }
 
 // searchRange returns the range of start times of a search.

@@ -277,8 +277,9 @@ func TestExchangesAreSearched(t *testing.T) {
 		"from=2026-03-01T11:00:00Z&to=2026-05-01T11:00:00Z": "from",
 		"from=1969-03-01T11:00:00Z&to=1969-03-01T12:00:00Z": "from",
 		"application=%00": "application",
-		"q=%ff":           "q",
-		"limit=0":         "limit",
+		"route=" + strings.Repeat("*a", rules.MaxWildcards+1): "route",
+		"q=%ff":   "q",
+		"limit=0": "limit",
 	} {
 		p := b.do("GET", "/api/v1/exchanges?"+query, "").problem(400, "invalid")
 		if len(p.Errors) != 1 || p.Errors[0].Field != field {

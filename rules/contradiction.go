@@ -24,11 +24,17 @@ const (
 	learnedFiltered      = "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute"
 )
 
-// crossScope refuses exclusions that leave nothing. A name with wildcards is left out as a whole
+// crossScope refuses names with too many wildcards, and exclusions that leave nothing. A name with wildcards is left out as a whole
 // exactly where an exclusion stands for its text: what "*" stands for there takes in the "*" of the
 // name, so that it takes in whatever that stands for.
 func crossScope(sl validator.StructLevel) {
 	s := sl.Current().Interface().(Scope)
+	boundWildcards(sl, s.Environments, "environments", "Environments")
+	boundWildcards(sl, s.NotEnvironments, "notEnvironments", "NotEnvironments")
+	boundWildcards(sl, s.Applications, "applications", "Applications")
+	boundWildcards(sl, s.NotApplications, "notApplications", "NotApplications")
+	boundWildcards(sl, s.Routes, "routes", "Routes")
+	boundWildcards(sl, s.NotRoutes, "notRoutes", "NotRoutes")
 	for _, list := range []struct {
 		some, others []string
 		name, field  string
@@ -44,6 +50,15 @@ func crossScope(sl validator.StructLevel) {
 		left := func(name string) bool { return !matchesAny(others, name) }
 		if len(others) > 0 && !slices.ContainsFunc(some, left) {
 			sl.ReportError(list.others, list.name, list.field, "contradiction", excludesAll)
+		}
+	}
+}
+
+// boundWildcards refuses names with too many wildcards.
+func boundWildcards(sl validator.StructLevel, names []string, list, field string) {
+	for i, name := range names {
+		if strings.Count(name, "*") > MaxWildcards {
+			sl.ReportError(name, fmt.Sprintf("%s[%d]", list, i), field, "out_of_range", fmt.Sprintf("Must have at most %d wildcards", MaxWildcards))
 		}
 	}
 }

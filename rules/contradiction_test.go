@@ -137,6 +137,21 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// TestWildcardsAreBounded has names that ClickHouse would refuse to compare: it nests a function for each wildcard.
+func TestWildcardsAreBounded(t *testing.T) {
+	most, more := strings.Repeat("*a", rules.MaxWildcards), strings.Repeat("*a", rules.MaxWildcards+1)
+	d := rules.Definition{Name: "r", FireMode: rules.PerExchange, Severity: rules.Info, IntervalSeconds: 1, Scope: rules.Scope{
+		Routes: []string{most, more}, NotEnvironments: []string{more},
+	}}
+	found, err := rules.NewValidator().Faults(&d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := slices.Collect(fieldsOf(found)), []string{"scope.notEnvironments[0]", "scope.routes[1]"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %q", found, want)
+	}
+}
+
 // TestLargeExpressionsAreNotComparedWithEveryValue has as many expected groups as a rule can have, and expressions that take
 // long to compile and to match. Who may only look at rules can have such a rule checked, by a preview.
 func TestLargeExpressionsAreNotComparedWithEveryValue(t *testing.T) {

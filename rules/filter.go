@@ -12,6 +12,10 @@ type Scope struct {
 	NotRoutes       []string `json:"notRoutes,omitempty" validate:"max=100,dive,required,max=200,text"`
 }
 
+// MaxWildcards is how many wildcards a name of a scope may have. ClickHouse nests functions for each of them, and refuses to
+// nest about a hundred: a rule could then be evaluated, but neither counted nor previewed.
+const MaxWildcards = 20
+
 // Filter says which exchanges a rule matches. Its parts are combined by AND. An absent part means
 // no restriction, except Statuses.
 type Filter struct {
