@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -39,11 +40,19 @@ func CheckURL(text string) []fault.Field {
 		problem = sentence(err.Error())
 	case u.Fragment != "":
 		problem = "Must not have a fragment; remove the # and the text after it"
+	case !validPort(u.Port()):
+		problem = "The port must be from 1 to 65535"
 	}
 	if problem == "" {
 		return nil
 	}
 	return []fault.Field{{Field: "url", Code: "url", Message: problem}}
+}
+
+// validPort reports whether a connection can have a port; the empty one is that of the scheme.
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // CheckTarget returns what is wrong with the target of a webhook: its URL, or the Slack app that it

@@ -56,6 +56,9 @@ func TestCheckURL(t *testing.T) {
 		"https://[::1":                           "cannot be read",
 		"https://a%FFb.example/":                 "host is not valid text",
 		"https://a%E2%98%83b.example/":           "",
+		"https://x.example:65535/":               "",
+		"https://x.example:65536/":               "port must be from 1 to 65535",
+		"https://x.example:0/":                   "port must be from 1 to 65535",
 		"https://x.example/" + strings.Repeat("x", webhook.MaxURLBytes): "at most",
 	} {
 		t.Run(url, func(t *testing.T) { only(t, webhook.CheckURL(url), "url", message) })
