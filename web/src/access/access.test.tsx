@@ -77,6 +77,49 @@ test("a screen whose token is refused says so", async () => {
   expect(await screen.findByRole("alert")).toHaveTextContent("The token was revoked");
 });
 
+test.each([
+  ["does not answer", () => HttpResponse.error()],
+  ["has no database", () => problem(503, { code: "unavailable" })],
+])("a screen that is switched on while Tocsin %s uses its token afterwards", async (_, answer) => {
+  let tries = 0;
+  let isSignedIn = false;
+  server.use(
+    http.post(api("/session/display"), () => {
+      tries += 1;
+      if (tries === 1) return answer();
+      isSignedIn = true;
+      return new HttpResponse(null, { status: 204 });
+    }),
+    http.get(api("/session"), () =>
+      tries === 1 ? answer() : HttpResponse.json({ signedIn: isSignedIn, open: false, setupNeeded: false }),
+    ),
+  );
+  globalThis.history.replaceState(null, "", "/wall#tcn_abc");
+  onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
+  open("/wall");
+  expect(await screen.findByRole("heading", { name: "Firing alerts" })).toBeInTheDocument();
+  expect(isSignedIn).toBe(true);
+});
+
+test("a sign-in link that Tocsin could not answer is used again", async () => {
+  let tries = 0;
+  server.use(
+    http.post(api("/session/link"), async ({ request }) => {
+      tries += 1;
+      expect(await request.json()).toEqual({ secret: "once" });
+      return tries === 1 ? HttpResponse.error() : HttpResponse.json(ada);
+    }),
+    http.get(api("/session"), () =>
+      tries === 1 ? HttpResponse.error() : HttpResponse.json({ signedIn: tries > 1, open: false, setupNeeded: false }),
+    ),
+  );
+  globalThis.history.replaceState(null, "", "/sign-in#once");
+  onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
+  open("/inbox");
+  expect(await screen.findByRole("heading", { name: "Inbox" })).toBeInTheDocument();
+  expect(tries).toBe(2);
+});
+
 test("the first administrator is made with the code of the log", async () => {
   let sent: unknown;
   server.use(

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { body, client } from "./client";
-import { ApiError } from "./errors";
+import { ApiError, isAway, isLame } from "./errors";
 import { allPages } from "./pages";
 import type { components } from "./schema.gen";
 
@@ -35,51 +35,54 @@ export const roleLabel = (role: Role) => roles.find(({ value }) => value === rol
 /** The result of {@link session}. */
 export type SessionState = SignIn & { problem?: string };
 
+/** The secret of a one-time link and the token of a wall screen that the server has neither accepted nor refused yet. */
+const unused = { secret: "", token: "" };
+
 /** Removes the secret of a one-time link from the address, so that neither a reload nor the history has it. */
-export function takeLinkSecret(): string {
+function takeLinkSecret(): string {
   const { pathname, hash } = globalThis.location;
-  if (pathname !== "/sign-in" || hash.length < 2) return "";
-  globalThis.history.replaceState(null, "", "/");
-  return hash.slice(1);
+  if (pathname === "/sign-in" && hash.length > 1) {
+    unused.secret = hash.slice(1);
+    globalThis.history.replaceState(null, "", "/");
+  }
+  return unused.secret;
 }
 
 /** The address at which a wall screen with a token is opened. */
 export const wallAddress = (token: string) => `${globalThis.location.origin}/wall#${token}`;
-
-/** The token of a wall screen that the server has neither accepted nor refused yet. */
-let displayToken = "";
 
 /** Removes the token of a wall screen from the address, so that nobody can read it from the screen. */
 function takeDisplayToken(): string {
   const { pathname, hash } = globalThis.location;
   const token = pathname === "/wall" ? /^#(tcn_[a-z0-9]+)$/.exec(hash)?.[1] : undefined;
   if (token) {
-    displayToken = token;
+    unused.token = token;
     globalThis.history.replaceState(globalThis.history.state, "", pathname);
   }
-  return displayToken;
+  return unused.token;
 }
 
 /**
  * Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link, and the token of a wall screen,
- * with which this browser then shows pages.
+ * with which this browser then shows pages. If Tocsin is away, the next try uses them.
  */
-export function session(takeSecret: () => string = takeLinkSecret) {
+export function session() {
   return queryOptions({
     queryKey: accessKeys.session,
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async (): Promise<SessionState> => {
       let problem: string | undefined;
-      const secret = takeSecret();
+      const secret = takeLinkSecret();
       const token = takeDisplayToken();
       try {
         if (secret) await body(client.POST("/session/link", { body: { secret } }));
         if (token) await body(client.POST("/session/display", { body: { token } }));
       } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
+        if (!(error instanceof ApiError) || isAway(error) || isLame(error)) throw error;
         problem = error.message;
       }
-      displayToken = "";
+      unused.secret = "";
+      unused.token = "";
       const state = await body(client.GET("/session"));
       return problem && !state.signedIn ? { ...state, problem } : state;
     },
