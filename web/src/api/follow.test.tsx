@@ -3,7 +3,7 @@ import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test, vi } from "vitest";
 import { rowHeight } from "../inbox/RowParts";
-import { anAlert, anIssue, api, aStatus, countsOf, issuesOf, open, startWorld, streams } from "../test/world";
+import { anAlert, anIssue, api, aStatus, countsOf, issuesOf, open, problem, startWorld, streams } from "../test/world";
 import { alertKeys } from "./alerts";
 import { pollMs } from "./live";
 
@@ -178,3 +178,79 @@ test.each([
   streams.at(-1)?.beat(15);
   expect(await screen.findByText("Live")).toBeVisible();
 });
+
+test.each([
+  ["a list", "/inbox?fold=none", "/alerts"],
+  ["a list of issues", "/inbox", "/alerts/groups"],
+])("%s that could not be refreshed is read again without another event", async (_, address, path) => {
+  const [old, fresh] = [anAlert(5, { route: "old." }), anAlert(0, { route: "fresh." })];
+  world.alerts = [old];
+  let failing = 0;
+  server.use(
+    http.get(api(path), () => {
+      if (failing === 0) return undefined;
+      failing -= 1;
+      return problem(500, { code: "internal" });
+    }),
+  );
+  open(address);
+  await screen.findByText("old.", { exact: false });
+  streams.at(-1)?.beat(15);
+  world.alerts = [fresh, old];
+  // The first try, and both of its repetitions.
+  failing = 3;
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  await screen.findByText("fresh.", { exact: false }, { timeout: 20_000 });
+}, 40_000);
+
+test("a new alert whose request fails is read again without another event", async () => {
+  const [old, fresh] = [anAlert(5, { route: "old." }), anAlert(0, { route: "fresh." })];
+  world.alerts = [old];
+  let [whole, failed] = [0, 0];
+  server.use(
+    http.get(api("/alerts"), ({ request }) => {
+      const some = new URL(request.url).searchParams.has("id");
+      if (!some) whole += 1;
+      if (failed > 0 || !some) return undefined;
+      failed += 1;
+      return problem(500, { code: "internal" });
+    }),
+  );
+  open("/inbox?fold=none");
+  await screen.findByText("old.", { exact: false });
+  streams.at(-1)?.beat(15);
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  await waitFor(() => expect(whole).toBe(2));
+  world.alerts = [fresh, old];
+  streams.at(-1)?.tell(countsOf(world.alerts), [fresh.id]);
+  await waitFor(() => expect(failed).toBe(1));
+  await screen.findByText("fresh.", { exact: false }, { timeout: 20_000 });
+}, 40_000);
+
+test("a list of which all loaded alerts have left goes on with the older ones", async () => {
+  const size = 100;
+  world.alerts = Array.from({ length: size + 1 }, (_, at) => anAlert(5 + at, { route: `r${at}.` }));
+  let whole = 0;
+  server.use(
+    http.get(api("/alerts"), ({ request }) => {
+      const query = new URL(request.url).searchParams;
+      const firing = world.alerts.filter(({ state }) => state === "FIRING");
+      if (query.has("id")) return HttpResponse.json({ items: [], asOf: new Date().toISOString() });
+      whole += 1;
+      const next = firing.length > size ? { nextCursor: "older" } : {};
+      return HttpResponse.json({ items: firing.slice(0, size), asOf: new Date().toISOString(), ...next });
+    }),
+  );
+  open("/inbox?fold=none");
+  await screen.findByText("r0.", { exact: false });
+  streams.at(-1)?.beat(15);
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  const left = world.alerts.slice(0, size);
+  await waitFor(() => expect(whole).toBe(2));
+  for (const alert of left) alert.state = "ACKNOWLEDGED";
+  streams.at(-1)?.tell(
+    countsOf(world.alerts),
+    left.map(({ id }) => id),
+  );
+  await screen.findByText(`r${size}.`, { exact: false });
+}, 20_000);

@@ -3,6 +3,7 @@ import { type AlertFilter, alertKeys, alertPage, changedAlerts, isUndelivered, m
 import type { AlertCounts, AlertGroupPage, AlertPage } from "./client";
 import { isKnownAway } from "./comeback";
 import { applyDelta } from "./delta";
+import { isPassing } from "./errors";
 import { mergeHead } from "./head";
 import { changedOfIssue, type IssueKey, isAlertsOfIssue, issueAlertPage, issueOf } from "./issues";
 import { Live } from "./live";
@@ -17,6 +18,8 @@ const groupsShare = 5;
 const wholeMs = 60_000;
 /** No event announces a delivery: rows whose messages are not delivered yet are read again after so long. */
 const deliveryMs = 5_000;
+/** What could not be read is read again after so long. */
+const againMs = 5_000;
 /** A replay that raises alerts is noticed by these. */
 const replaysGapMs = 2_000;
 
@@ -50,10 +53,12 @@ export function follow(cache: QueryClient): Live {
         cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: known }),
         cache.invalidateQueries({ queryKey: alertKeys.totals, predicate: known }),
       ]);
-      foldMs = Date.now() - began;
+      const failed = hasFailed(cache, [alertKeys.groups, alertKeys.totals]);
+      foldMs = failed ? 0 : Date.now() - began;
       clearTimeout(groupsWaiting);
-      if (!hasUndeliveredGroups(cache)) return;
-      groupsWaiting = setTimeout(() => live.current() === "live" && refreshGroups(), deliveryMs);
+      if (!failed && !hasUndeliveredGroups(cache)) return;
+      const afterMs = failed ? againMs : deliveryMs;
+      groupsWaiting = setTimeout(() => live.current() === "live" && refreshGroups(), afterMs);
     },
     () => Math.max(groupsGapMs, groupsShare * foldMs),
   );
@@ -82,7 +87,8 @@ export function follow(cache: QueryClient): Live {
       try {
         if (whole) await refreshAll(cache);
         else await refreshSome(cache, ids);
-        if (whole) wholeAt = Date.now();
+        if (hasFailed(cache, [alertKeys.lists, alertKeys.nested, alertKeys.issues, alertKeys.ones])) changed = undefined;
+        else if (whole) wholeAt = Date.now();
         refreshIssues();
       } catch {
         // Alerts that could not be read are unknown. The query cache has the error for what is on
@@ -90,7 +96,9 @@ export function follow(cache: QueryClient): Live {
         changed = undefined;
       }
       clearTimeout(waiting);
-      if (undelivered(cache).length > 0) waiting = setTimeout(() => live.current() === "live" && refresh(), deliveryMs);
+      const afterMs = changed ? deliveryMs : againMs;
+      if (changed && undelivered(cache).length === 0) return;
+      waiting = setTimeout(() => live.current() === "live" && refresh(), afterMs);
     },
     () => gapMs,
   );
@@ -154,6 +162,7 @@ async function refreshSome(cache: QueryClient, changed: ReadonlySet<string>): Pr
         if (!old || "pages" in old) return old && applyDelta(old, set, items);
         return applyDelta({ pages: [old], pageParams: [""] }, set, items).pages[0];
       });
+      if (isEmptied(cache.getQueryData(queryKey))) await cache.invalidateQueries({ queryKey, exact: true });
       // What is said of an issue does not depend on deliveries.
       if (queryKey[1] !== alertKeys.issues[1] || !items.some(({ id }) => changed.has(id))) return;
       await cache.invalidateQueries({ queryKey: issueOf(queryKey), exact: true, refetchType: "none" });
@@ -177,6 +186,12 @@ function changedIn(queryKey: QueryKey, ids: readonly string[]): Promise<AlertPag
 function isAlertList({ queryKey }: Query): boolean {
   const [, kind] = queryKey;
   return kind === alertKeys.lists[1] || kind === alertKeys.nested[1] || isAlertsOfIssue(queryKey);
+}
+
+/** Whether the page shows what could not be read, but may be read at another try. */
+function hasFailed(cache: QueryClient, keys: readonly QueryKey[]): boolean {
+  const shown = keys.flatMap((queryKey) => cache.getQueryCache().findAll({ queryKey, type: "active" }));
+  return shown.some(({ state: { error } }) => error !== null && isPassing(error));
 }
 
 /** The lists of alerts on the page. */
@@ -237,6 +252,18 @@ function isTrying({ state }: Query): boolean {
 function isLong(data: unknown): boolean {
   const pages = (data as List | undefined)?.pages ?? [];
   return pages.length > longPages || (pages.length > 1 && pages.some(({ searchedTo }) => searchedTo !== undefined));
+}
+
+/**
+ * Whether all loaded alerts have left a list that has older ones. Nothing could be placed in it. A search goes on by
+ * itself.
+ */
+function isEmptied(data: List | AlertPage | undefined): boolean {
+  const pages = data && "pages" in data ? data.pages : [];
+  return (
+    pages.every(({ items, searchedTo }) => items.length === 0 && searchedTo === undefined) &&
+    pages.at(-1)?.nextCursor !== undefined
+  );
 }
 
 /** How many calls are needed to read everything on the page again. */
