@@ -116,3 +116,15 @@ test("to disable rules asks first, with those that the page does not show, and n
   expect(said.textContent?.match(/“Rule/g)).toHaveLength(5);
   expect(said).toHaveTextContent(/ And 2 more\.$/);
 });
+
+test("a search is edited in its middle", async () => {
+  server.use(http.get(api("/rules"), () => HttpResponse.json({ items: [aRule({ name: "Orders" })] })));
+  const { user } = open("/rules?q=oders");
+  const field = await screen.findByRole<HTMLInputElement>("searchbox", { name: "Search rules" });
+  field.focus();
+  field.setSelectionRange(1, 1);
+  await user.keyboard("r");
+  await user.keyboard("r");
+  expect(field).toHaveValue("orrders");
+  expect(field.selectionStart).toBe(3);
+});

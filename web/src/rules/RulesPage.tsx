@@ -17,12 +17,13 @@ import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { useTyped } from "../ui/useTyped";
 import { counted, number } from "../ui/words";
 import { BulkEnable } from "./BulkEnable";
 import { ruleKind } from "./drafts";
 import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
-import { type Facts, found, nextSort, parseRulesSearch, type RulesSearch, type SortKey, sorted } from "./list";
+import { type Facts, found, longest, nextSort, parseRulesSearch, type RulesSearch, type SortKey, sorted } from "./list";
 import { Raised } from "./Raised";
 import styles from "./rules.module.css";
 import { recipientNames, sentence } from "./sentence";
@@ -117,6 +118,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const chosen = shown.filter(({ id }) => picked.has(id));
   const go = (next: RulesSearch) => void navigate({ to: "/rules", search: next, replace: true });
+  const { typed, setTyped, report } = useTyped(search.q ?? "", (q) => go(parseRulesSearch({ ...search, q })));
   const pick = (id: string) => {
     const next = new Set(picked);
     if (!next.delete(id)) next.add(id);
@@ -131,8 +133,12 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
           aria-label="Search rules"
           placeholder="Search rules"
           leftSection={<IconSearch size={14} aria-hidden="true" />}
-          value={search.q ?? ""}
-          onChange={(event) => go(parseRulesSearch({ ...search, q: event.currentTarget.value }))}
+          maxLength={longest}
+          value={typed}
+          onChange={(event) => {
+            setTyped(event.currentTarget.value);
+            report(event.currentTarget.value);
+          }}
         />
         <span className={styles.narrow}>
           <Select

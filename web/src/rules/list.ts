@@ -12,7 +12,8 @@ export interface RulesSearch {
   reverse?: "yes";
 }
 
-const longest = 200;
+/** The most characters of a search. */
+export const longest = 200;
 
 /** Parses an address that may have been typed: invalid parts are ignored. */
 export function parseRulesSearch(raw: Record<string, unknown>): RulesSearch {

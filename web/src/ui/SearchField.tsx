@@ -1,6 +1,7 @@
-import { type Ref, useCallback, useEffect, useRef, useState } from "react";
+import { type Ref, useEffect } from "react";
 import { IconSearch } from "./icons";
 import styles from "./SearchField.module.css";
+import { useTyped } from "./useTyped";
 
 const typingPauseMs = 250;
 
@@ -14,26 +15,11 @@ interface Props {
 
 /** Reports the typed text when the typing pauses. */
 export function SearchField({ label, value, onChange, inputRef }: Props) {
-  const [typed, setTyped] = useState(value);
-  const reported = useRef(value);
-  const report = useRef(onChange);
+  const { typed, setTyped, report } = useTyped(value, onChange);
   useEffect(() => {
-    report.current = onChange;
-  });
-  // The address changed while the field was shown, by the browser's back button or by a link.
-  if (value !== reported.current) {
-    reported.current = value;
-    setTyped(value);
-  }
-  const reportNow = useCallback((text: string) => {
-    if (text === reported.current) return;
-    reported.current = text;
-    report.current(text);
-  }, []);
-  useEffect(() => {
-    const timer = setTimeout(() => reportNow(typed.trim()), typingPauseMs);
+    const timer = setTimeout(() => report(typed.trim()), typingPauseMs);
     return () => clearTimeout(timer);
-  }, [typed, reportNow]);
+  }, [typed, report]);
   return (
     <div className={styles.search}>
       <IconSearch size={15} aria-hidden="true" />
@@ -50,7 +36,7 @@ export function SearchField({ label, value, onChange, inputRef }: Props) {
           event.preventDefault();
           if (event.key === "Escape" && typed !== "") return setTyped("");
           // Then the keys of the list work again.
-          reportNow(typed.trim());
+          report(typed.trim());
           event.currentTarget.blur();
         }}
       />
