@@ -16,7 +16,7 @@ export function EnabledSwitch({ rule, mayWrite, words = false }: Props) {
   const cache = useQueryClient();
   const toast = useToast();
   const change = useMutation({
-    mutationFn: () => setRuleEnabled(rule.id, !rule.enabled),
+    mutationFn: (enabled: boolean) => setRuleEnabled(rule.id, enabled),
     onError: (error) => toast(`“${rule.name}” was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
@@ -25,9 +25,9 @@ export function EnabledSwitch({ rule, mayWrite, words = false }: Props) {
       size="sm"
       {...(words ? { label: rule.enabled ? "Enabled" : "Disabled" } : {})}
       aria-label={`${rule.name} is enabled`}
-      checked={change.isPending ? !rule.enabled : rule.enabled}
+      checked={change.isPending ? change.variables : rule.enabled}
       disabled={!mayWrite || change.isPending}
-      onChange={() => change.mutate()}
+      onChange={() => change.mutate(!rule.enabled)}
     />
   );
 }

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleChange } from "../api/client";
@@ -114,4 +114,29 @@ test("a rule's page reads the few messages that it shows", async () => {
   const deliveries = within(await screen.findByRole("region", { name: "Deliveries" }));
   expect(await deliveries.findAllByRole("listitem")).toHaveLength(8);
   expect(asked.map((query) => [query.get("limit"), query.get("ruleId")])).toEqual([["8", rule.id]]);
+});
+
+test("the switch shows what a rule became, also while its history is still read", async () => {
+  let stored = rule;
+  let slow = false;
+  let release = () => {};
+  server.use(
+    http.get(api("/rules/:id"), () => HttpResponse.json(stored)),
+    http.get(api("/rules/:id/history"), async () => {
+      if (slow) await new Promise<void>((resolve) => (release = resolve));
+      return HttpResponse.json({ items: changes });
+    }),
+    http.post(api("/rules/:id/disable"), () => {
+      stored = { ...rule, enabled: false };
+      slow = true;
+      return HttpResponse.json(stored);
+    }),
+  );
+  const { user } = open(address);
+  const toggle = await screen.findByRole("switch", { name: `${rule.name} is enabled` });
+  await screen.findByText("Applications");
+  await user.click(toggle);
+  await waitFor(() => expect(screen.getAllByText("Disabled")).not.toHaveLength(0));
+  expect(toggle).not.toBeChecked();
+  release();
 });
