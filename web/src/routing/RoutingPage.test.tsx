@@ -274,3 +274,33 @@ test("a route escalates to webhooks and teams", async () => {
     defaultEscalation: [],
   });
 });
+
+test("what is changed while the policy is being saved stays, and is saved next", async () => {
+  const { sent } = answers();
+  let release = () => {};
+  server.use(
+    http.put(api("/routing"), async ({ request }) => {
+      const body = (await request.json()) as Record<string, unknown>;
+      sent.push({ body, tag: request.headers.get("If-Match") });
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return HttpResponse.json({ ...policy, ...body, version: 3 + sent.length });
+    }),
+  );
+  const { user } = open("/routing");
+  await user.click(await screen.findByRole("button", { name: "Move ERP down" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  await user.click(screen.getByRole("button", { name: "Edit ERP" }));
+  await paste(user, screen.getByRole("textbox", { name: "Name" }), " of mine");
+  release();
+  expect(await screen.findByText("The routing policy was saved.")).toBeVisible();
+  expect(screen.getByRole("textbox", { name: "Name" })).toHaveValue("ERP of mine");
+  await user.click(screen.getByRole("button", { name: "Apply changes" }));
+  await user.click(screen.getByRole("button", { name: "Save policy" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  release();
+  expect(sent[1]).toMatchObject({ tag: '"4"', body: { routes: [{ name: "Rest" }, { name: "ERP of mine" }] } });
+  await waitFor(() => expect(screen.queryByRole("button", { name: "Save policy" })).toBeNull());
+});

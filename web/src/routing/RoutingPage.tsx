@@ -61,6 +61,16 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
     setEditing(undefined);
     next("policy");
   };
+  const latest = useRef(editing);
+  useEffect(() => {
+    latest.current = editing;
+  });
+  /** What was changed while the policy was being saved stays. */
+  const follow = (saved: RoutingPolicy, sent: Draft) => {
+    setBase(saved);
+    setDraft((now) => (now === sent ? draftOf(saved) : now));
+    if (latest.current === undefined) next("policy");
+  };
   useEffect(() => {
     if (unsaved || policy.version <= base.version) return;
     setBase(policy);
@@ -87,7 +97,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
           <div className={styles.policy}>
             <PolicyStatus policy={policy} />
             {may && dirty && editing === undefined && (
-              <Saving base={base} draft={draft} onTake={take} onReset={() => take(base)} />
+              <Saving base={base} draft={draft} onSaved={follow} onTake={take} onReset={() => take(base)} />
             )}
             <ol className={styles.routes} aria-label="Routes">
               {draft.routes.map((route, at) => (
@@ -231,20 +241,22 @@ interface SavingProps {
   /** The version that was edited. */
   base: RoutingPolicy;
   draft: Draft;
+  /** Called with the version that was saved, and what was sent. */
+  onSaved: (saved: RoutingPolicy, sent: Draft) => void;
   /** Called with the version that is edited from then on. */
   onTake: (newest: RoutingPolicy) => void;
   onReset: () => void;
 }
 
 /** The changes are saved together, because the states in between are not valid policies. */
-function Saving({ base, draft, onTake, onReset }: SavingProps) {
+function Saving({ base, draft, onSaved, onTake, onReset }: SavingProps) {
   const cache = useQueryClient();
   const toast = useToast();
   const save = useMutation({
-    mutationFn: () => updateRoutingPolicy(base.version, definitionOf(draft)),
-    onSuccess: (saved) => {
+    mutationFn: (sent: Draft) => updateRoutingPolicy(base.version, definitionOf(sent)),
+    onSuccess: (saved, sent) => {
       cache.setQueryData(routingKeys.policy, saved);
-      onTake(saved);
+      onSaved(saved, sent);
       toast("The routing policy was saved.", "done");
     },
   });
@@ -265,7 +277,7 @@ function Saving({ base, draft, onTake, onReset }: SavingProps) {
         </ul>
       )}
       <div className={styles.actions}>
-        <Button look="primary" data-next="save" disabled={save.isPending} onClick={() => save.mutate()}>
+        <Button look="primary" data-next="save" disabled={save.isPending} onClick={() => save.mutate(draft)}>
           Save policy
         </Button>
         {overtaken ? (
