@@ -233,7 +233,7 @@ function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team 
       remove={async () => {
         await updateTeams(
           version,
-          teams.filter((t) => t !== team),
+          teams.filter(({ name }) => name !== team.name),
         );
       }}
       done={`${team.name} was deleted.`}

@@ -142,3 +142,17 @@ test("a viewer reads which teams there are, and not who is in them", async () =>
   await screen.findByRole("cell", { name: "integration" });
   expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Team", "Escalations go to"]);
 });
+
+test("a team that somebody has changed while its dialog is open is deleted, and no other", async () => {
+  const stored = teams([{ name: "a", members: ["ada@example.com"] }, { name: "b" }]);
+  const { user, cache } = open("/teams");
+  await user.click(await screen.findByRole("button", { name: "Delete a" }));
+  await screen.findByRole("button", { name: "Delete team" });
+  stored.teams = [{ name: "a", members: ["ada@example.com", "bo@example.com"] }, { name: "b" }];
+  stored.version += 1;
+  await cache.refetchQueries({ queryKey: ["teams"] });
+  await screen.findByText(/bo@example.com/, { selector: "td" });
+  await user.click(screen.getByRole("button", { name: "Delete team" }));
+  expect(await screen.findByText("a was deleted.")).toBeVisible();
+  expect(stored.teams).toEqual([{ name: "b" }]);
+});
