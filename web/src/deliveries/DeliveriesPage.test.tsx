@@ -231,6 +231,18 @@ describe("deliveries", () => {
     }
   });
 
+  test("leave the arrow keys to what scrolls in an open message", async () => {
+    const other = { ...exhausted, id: id(2) };
+    items = [exhausted, other];
+    const { user, router } = open(`/deliveries/${id(1)}`);
+    const response = await screen.findByText("down", { selector: "pre" });
+    response.focus();
+    await user.keyboard("{ArrowDown}");
+    expect(router.state.location.pathname).toBe(`/deliveries/${id(1)}`);
+    await user.keyboard("j");
+    await waitFor(() => expect(router.state.location.pathname).toBe(`/deliveries/${id(2)}`));
+  });
+
   test("say that there are none", async () => {
     items = [];
     open("/deliveries");

@@ -41,11 +41,13 @@ export function DeliveriesPage() {
   const [retrying, setRetrying] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
   /** Moves the focus to another row, and opens that row beside the list. */
-  const step = (by: 1 | -1) => {
+  const step = (by: 1 | -1, event?: KeyboardEvent) => {
+    // The arrow keys scroll what is open.
+    if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;
     const rows = [...document.querySelectorAll<HTMLElement>("[data-delivery]")];
     const at = rows.findIndex((row) => row === document.activeElement || row.dataset.delivery === openId);
     const next = rows[at < 0 ? 0 : at + by];
-    if (!next || (openId !== undefined && !split)) return false;
+    if (!next) return false;
     next.focus();
     if (openId !== undefined) next.click();
     return true;
@@ -62,8 +64,14 @@ export function DeliveriesPage() {
       enabled: openId !== undefined,
       run: () => navigate({ to: "/deliveries", search: true }),
     },
-    { id: "down", section: "Actions", label: "Next message", keys: ["j", "arrowdown"], run: () => step(1) },
-    { id: "up", section: "Actions", label: "Previous message", keys: ["k", "arrowup"], run: () => step(-1) },
+    { id: "down", section: "Actions", label: "Next message", keys: ["j", "arrowdown"], run: (event) => step(1, event) },
+    {
+      id: "up",
+      section: "Actions",
+      label: "Previous message",
+      keys: ["k", "arrowup"],
+      run: (event) => step(-1, event),
+    },
     {
       id: "search",
       section: "Actions",
