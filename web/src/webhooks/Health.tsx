@@ -1,6 +1,8 @@
 import type { Webhook } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { IconBan, IconCheck, IconPause, IconWaiting } from "../ui/icons";
+import { useAtNow } from "../ui/now";
+import { counted } from "../ui/words";
 import styles from "./webhooks.module.css";
 
 /** Whether messages flow to a webhook, and if not why, and what happens next. */
@@ -43,7 +45,13 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
             <IconWaiting size={15} stroke={2} aria-hidden="true" /> Held
           </p>
           <p className={styles.more}>
-            The receiver asked for a pause{until && <>; sending resumes {<Ago at={until} />}</>}.
+            The receiver asked for a pause
+            {until && (
+              <>
+                ; sending resumes <Ahead at={until} />
+              </>
+            )}
+            .
           </p>
         </div>
       );
@@ -54,8 +62,13 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
             <IconPause size={15} stroke={2} aria-hidden="true" /> Not responding
           </p>
           <p className={styles.more}>
-            {consecutiveFailures} failed attempts in a row{since && <>, since {<Ago at={since} />}</>}
-            {until && <>; next probe {<Ago at={until} />}</>}.{lastError && ` ${lastError}`}
+            {counted(consecutiveFailures, "failed attempt")} in a row{since && <>, since {<Ago at={since} />}</>}
+            {until && (
+              <>
+                ; next probe <Ahead at={until} />
+              </>
+            )}
+            .{lastError && ` ${lastError}`}
           </p>
         </div>
       );
@@ -71,4 +84,10 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
         </div>
       );
   }
+}
+
+/** When something is next. Between the instant and the next answer of the server, it is about to happen. */
+function Ahead({ at }: { at: string }) {
+  const isAhead = useAtNow((now) => Date.parse(at) > now);
+  return isAhead ? <Ago at={at} /> : "soon";
 }
