@@ -182,26 +182,30 @@ test.each([
 test.each([
   ["a list", "/inbox?fold=none", "/alerts"],
   ["a list of issues", "/inbox", "/alerts/groups"],
-])("%s that could not be refreshed is read again without another event", async (_, address, path) => {
-  const [old, fresh] = [anAlert(5, { route: "old." }), anAlert(0, { route: "fresh." })];
-  world.alerts = [old];
-  let failing = 0;
-  server.use(
-    http.get(api(path), () => {
-      if (failing === 0) return undefined;
-      failing -= 1;
-      return problem(500, { code: "internal" });
-    }),
-  );
-  open(address);
-  await screen.findByText("old.", { exact: false });
-  streams.at(-1)?.beat(15);
-  world.alerts = [fresh, old];
-  // The first try, and both of its repetitions.
-  failing = 3;
-  streams.at(-1)?.tell(countsOf(world.alerts));
-  await screen.findByText("fresh.", { exact: false }, { timeout: 20_000 });
-}, 40_000);
+])(
+  "%s that could not be refreshed is read again without another event",
+  async (_, address, path) => {
+    const [old, fresh] = [anAlert(5, { route: "old." }), anAlert(0, { route: "fresh." })];
+    world.alerts = [old];
+    let failing = 0;
+    server.use(
+      http.get(api(path), () => {
+        if (failing === 0) return undefined;
+        failing -= 1;
+        return problem(500, { code: "internal" });
+      }),
+    );
+    open(address);
+    await screen.findByText("old.", { exact: false });
+    streams.at(-1)?.beat(15);
+    world.alerts = [fresh, old];
+    // The first try, and both of its repetitions.
+    failing = 3;
+    streams.at(-1)?.tell(countsOf(world.alerts));
+    await screen.findByText("fresh.", { exact: false }, { timeout: 20_000 });
+  },
+  40_000,
+);
 
 test("a new alert whose request fails is read again without another event", async () => {
   const [old, fresh] = [anAlert(5, { route: "old." }), anAlert(0, { route: "fresh." })];

@@ -87,7 +87,8 @@ export function follow(cache: QueryClient): Live {
       try {
         if (whole) await refreshAll(cache);
         else await refreshSome(cache, ids);
-        if (hasFailed(cache, [alertKeys.lists, alertKeys.nested, alertKeys.issues, alertKeys.ones])) changed = undefined;
+        if (hasFailed(cache, [alertKeys.lists, alertKeys.nested, alertKeys.issues, alertKeys.ones]))
+          changed = undefined;
         else if (whole) wholeAt = Date.now();
         refreshIssues();
       } catch {
