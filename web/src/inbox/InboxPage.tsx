@@ -49,7 +49,9 @@ export function InboxPage() {
 
   const selection = chosen.key === list.key ? present(chosen.selection, rows) : nothing;
   const select = (next: Selection) => setSelection({ key: list.key, selection: next });
-  const some = isSome(selection);
+  // A selection has no effect while its list is not shown.
+  const alone = openId !== undefined && !split;
+  const some = isSome(selection) && !alone;
   const total = useTotal(filter, selection.all);
   const { parts, count } = order(selection, rows, { filter, asOf: list.asOf, total });
 
@@ -139,7 +141,8 @@ export function InboxPage() {
     take,
     assign,
     move,
-    toggle: (range) => (cursorId === undefined ? false : select((range ? extend : toggle)(selection, rows, cursorId))),
+    toggle: (range) =>
+      alone || cursorId === undefined ? false : select((range ? extend : toggle)(selection, rows, cursorId)),
     openRow: () => (openId === undefined && here?.kind === "alert" ? show(cursorId) : false),
     close: () => {
       if (some) return select(nothing);
@@ -151,7 +154,7 @@ export function InboxPage() {
   useTitle();
   const [views, setViews] = useState(false);
 
-  if (openId !== undefined && !split) {
+  if (alone) {
     return (
       <Page title="Alert" bare>
         <AlertDetail key={openId} id={openId} alone may={may} onAct={perform} />
@@ -214,6 +217,7 @@ export function InboxPage() {
                   hasMore={list.hasMore}
                   loadingMore={list.loadingMore}
                   onMore={list.onMore}
+                  failure={list.moreFailure}
                   onView={list.onView}
                   search={list.search}
                 />
