@@ -2,9 +2,11 @@ import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type Ref, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
+import { reasonOf } from "../api/errors";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
+import { TryAgain } from "../ui/TryAgain";
 import { useWidth } from "../ui/useWidth";
 import { alertsWord, counted } from "../ui/words";
 import styles from "./AlertList.module.css";
@@ -49,6 +51,8 @@ interface Props extends RowActs {
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
+  /** Why older alerts could not be loaded; null if they could. They are then loaded when a person asks. */
+  failure: Error | null;
   /** Says before which row the list has all that it needs at present. */
   onView: (until: number) => void;
   /** The progress of a text search. */
@@ -61,13 +65,13 @@ interface Props extends RowActs {
  * rows were added.
  */
 export function AlertList(props: Props) {
-  const { rows, openId, cursorId, hasMore, loadingMore, onMore, onView, search } = props;
+  const { rows, openId, cursorId, hasMore, loadingMore, failure, onMore, onView, search } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const wide = useWidth(scroller) >= wideFrom;
   const height = wide ? rowHeight.wide : rowHeight.narrow;
 
   const waiting = search?.waiting ?? false;
-  const coming = hasMore && !search ? ahead : 0;
+  const coming = hasMore && !search && !failure ? ahead : 0;
   const cursorAt = cursorId === undefined ? -1 : rows.findIndex((row) => row.id === cursorId);
   const virtual = useVirtualizer({
     count: rows.length + coming,
@@ -97,8 +101,8 @@ export function AlertList(props: Props) {
   }));
   useEffect(() => onView(last + loadAhead + 1), [last, onView]);
   useEffect(() => {
-    if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
-  }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);
+    if (hasMore && !loadingMore && !failure && !waiting && last >= rows.length - loadAhead) onMore();
+  }, [hasMore, loadingMore, failure, waiting, last, rows.length, onMore]);
 
   // Keys move the cursor. The row scrolls into view and takes the focus, so that a screen reader
   // reads it.
@@ -186,7 +190,12 @@ export function AlertList(props: Props) {
             Loading older alerts…
           </p>
         )}
-        {search && <SearchedTo search={search} />}
+        {search && !failure && <SearchedTo search={search} />}
+        {failure && (
+          <p className={styles.end} role="alert">
+            Older alerts could not be loaded. {reasonOf(failure)} <TryAgain onRetry={onMore} />
+          </p>
+        )}
         {!hasMore && rows.length > 30 && <p className={styles.end}>End of the list: {counted(rows.length, "row")}</p>}
       </div>
     </div>

@@ -73,6 +73,8 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
     refetch: shown.refetch,
     hasMore: shown.hasNextPage,
     loadingMore: shown.isFetchingNextPage,
+    /** Why the following page could not be loaded; null if it could. */
+    moreFailure: shown.isFetchNextPageError ? shown.error : null,
     onMore,
     onView,
     search,
