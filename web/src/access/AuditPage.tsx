@@ -7,6 +7,7 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconHistory } from "../ui/icons";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import { Select } from "../ui/Select";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
@@ -104,9 +105,7 @@ export function AuditPage() {
       )}
       {log.hasNextPage && (
         <div className={styles.more}>
-          <Button disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Load older entries
-          </Button>
+          <LoadMore list={log}>Load older entries</LoadMore>
         </div>
       )}
     </AccessPage>

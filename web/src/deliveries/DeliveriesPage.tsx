@@ -11,6 +11,7 @@ import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
 import { When } from "../ui/Instant";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { statusMeaning } from "../ui/marks";
@@ -259,9 +260,7 @@ function List({ filter, openId, narrow }: ListProps) {
       </ul>
       {list.hasNextPage && (
         <div className={styles.more}>
-          <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {searchedTo ? "Search older messages" : "Load older messages"}
-          </Button>
+          <LoadMore list={list}>{searchedTo ? "Search older messages" : "Load older messages"}</LoadMore>
           {searchedTo && (
             <p className={styles.nothing}>
               Searched back to <When at={searchedTo} />.

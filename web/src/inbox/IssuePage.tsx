@@ -11,6 +11,7 @@ import { Chart } from "../ui/Chart";
 import { CopyButton } from "../ui/CopyButton";
 import { Ago, When } from "../ui/Instant";
 import { IconAcknowledged, IconExternal, IconPerson, IconResolved, IconUnknown } from "../ui/icons";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { Figure, Figures, Section } from "../ui/Overview";
@@ -390,9 +391,7 @@ function Alerts({ of }: { of: IssueKey }) {
       )}
       {alerts.hasNextPage && (
         <div className={styles.more}>
-          <Button disabled={alerts.isFetchingNextPage} onClick={() => void alerts.fetchNextPage()}>
-            Load older alerts
-          </Button>
+          <LoadMore list={alerts}>Load older alerts</LoadMore>
         </div>
       )}
       <p className={styles.more}>

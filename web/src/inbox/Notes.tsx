@@ -11,6 +11,7 @@ import { Button } from "../ui/Button";
 import { When } from "../ui/Instant";
 import { IconTrash } from "../ui/icons";
 import { LeaveGuard } from "../ui/LeaveGuard";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import overview from "../ui/overview.module.css";
 import { RemoveDialog } from "../ui/RemoveDialog";
@@ -71,11 +72,7 @@ export function Notes({ of, readers }: Props) {
           ))}
         </ul>
       )}
-      {notes.hasNextPage && (
-        <Button disabled={notes.isFetchingNextPage} onClick={() => void notes.fetchNextPage()}>
-          Load older notes
-        </Button>
-      )}
+      {notes.hasNextPage && <LoadMore list={notes}>Load older notes</LoadMore>}
       {doomed && (
         <RemoveDialog
           title="Delete this note?"

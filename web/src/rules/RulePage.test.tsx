@@ -140,3 +140,16 @@ test("the switch shows what a rule became, also while its history is still read"
   expect(toggle).not.toBeChecked();
   release();
 });
+
+test("older changes that cannot be loaded say so", async () => {
+  server.use(
+    http.get(api("/rules/:id/history"), ({ request }) =>
+      new URL(request.url).searchParams.has("cursor")
+        ? problem(400, { detail: "The cursor is invalid" })
+        : HttpResponse.json({ items: changes, nextCursor: "older" }),
+    ),
+  );
+  const { user } = open(address);
+  await user.click(await screen.findByRole("button", { name: "Load older changes" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent("Not loaded. The cursor is invalid");
+});

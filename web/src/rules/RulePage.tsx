@@ -12,6 +12,7 @@ import { Button, buttonClass } from "../ui/Button";
 import { Chart } from "../ui/Chart";
 import { Ago, When } from "../ui/Instant";
 import { IconCopy } from "../ui/icons";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import { Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark, StatusMark } from "../ui/marks";
@@ -330,11 +331,7 @@ function History({ rule }: { rule: Rule }) {
           ))}
         </ol>
       )}
-      {history.hasNextPage && (
-        <Button disabled={history.isFetchingNextPage} onClick={() => void history.fetchNextPage()}>
-          Load older changes
-        </Button>
-      )}
+      {history.hasNextPage && <LoadMore list={history}>Load older changes</LoadMore>}
     </Section>
   );
 }

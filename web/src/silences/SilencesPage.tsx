@@ -9,6 +9,7 @@ import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconPlus, IconSilence } from "../ui/icons";
+import { LoadMore } from "../ui/LoadMore";
 import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
@@ -129,11 +130,9 @@ function Past() {
     <>
       <SilenceTable silences={list} actions={undefined} />
       {silences.hasNextPage && (
-        <p className={styles.more}>
-          <Button disabled={silences.isFetchingNextPage} onClick={() => silences.fetchNextPage()}>
-            Load older silences
-          </Button>
-        </p>
+        <div className={styles.more}>
+          <LoadMore list={silences}>Load older silences</LoadMore>
+        </div>
       )}
     </>
   );
