@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import { roles } from "../api/access";
 import { mayCall, type Operation } from "../api/operations";
 import { aRule } from "../test/rules";
-import { api, open, startWorld } from "../test/world";
+import { api, open, signedInAs, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const id = (n: number) => `0192f0c1-0000-7000-8000-00000000000${n}`;
@@ -142,3 +142,21 @@ test.each(roles.map(({ value }) => value))("pages offer what the API lets a role
     unmount();
   }
 });
+
+test.each([
+  ["the inbox", "/inbox", /^No rules yet$/, /Create your first rule/],
+  ["the definition of a rule", `/rules/${id(1)}/edit`, /No webhooks yet/, /^Create one$/],
+])(
+  "where there is nothing yet, %s does not lead people to a page that they may not use",
+  async (_, address, shown, link) => {
+    server.use(
+      signedInAs("viewer"),
+      http.get(api("/alerts/groups"), () => HttpResponse.json({ items: [], asOf: "2026-11-21T13:00:00Z" })),
+      http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
+      http.get(api("/rules/names"), () => HttpResponse.json({ items: [] })),
+    );
+    open(address);
+    expect((await screen.findAllByText(shown)).length).toBeGreaterThan(0);
+    await waitFor(() => expect(screen.queryByRole("link", { name: link })).toBeNull());
+  },
+);

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
+import { useMay } from "../api/operations";
 import { ruleNames } from "../api/rules";
 import { buttonClass } from "../ui/Button";
 import { IconInbox, IconResolved, IconRules, IconSearch } from "../ui/icons";
@@ -10,6 +11,7 @@ import { isNarrowed, toSearch, wide } from "./filter";
 /** Why the list is empty, and what to do about it. */
 export function NoAlerts({ filter }: { filter: AlertFilter }) {
   const { data: rules } = useQuery(ruleNames());
+  const mayCreate = useMay()("createRule");
   if (isNarrowed(filter)) {
     return (
       <Empty icon={IconSearch} title="No matching alerts">
@@ -25,9 +27,13 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
     return (
       <Empty icon={IconRules} title="No rules yet">
         <p>A rule defines which exchanges raise an alert, and where messages go.</p>
-        <Link to="/rules/new" className={buttonClass("primary")}>
-          Create your first rule
-        </Link>
+        {mayCreate ? (
+          <Link to="/rules/new" className={buttonClass("primary")}>
+            Create your first rule
+          </Link>
+        ) : (
+          <p>Editors can create rules.</p>
+        )}
       </Empty>
     );
   }

@@ -104,8 +104,13 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   if (webhooks.data?.length === 0) {
     return (
       <p>
-        No webhooks yet. <Link to="/webhooks/new">Create one</Link>, or continue without one: alerts still appear in the
-        inbox.
+        No webhooks yet.{" "}
+        {mayCreate && (
+          <>
+            <Link to="/webhooks/new">Create one</Link>, or continue without one.{" "}
+          </>
+        )}
+        Alerts still appear in the inbox.
       </p>
     );
   }
