@@ -6,7 +6,7 @@ import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
-import { number } from "../ui/words";
+import { counted, number } from "../ui/words";
 import { Histogram } from "./Histogram";
 import styles from "./preview.module.css";
 import { loads, shortfall, spans, summary, volumeWarning } from "./previewText";
@@ -105,7 +105,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
           </li>
         ))}
       </ul>
-      {shares.length > mostShares && <p className={styles.quiet}>and {shares.length - mostShares} more</p>}
+      {shares.length > mostShares && <p className={styles.quiet}>and {number(shares.length - mostShares)} more</p>}
     </>
   );
 }
@@ -122,7 +122,7 @@ function Newest({ preview: { newest }, onPick }: { preview: RulePreview } & Pick
           <li key={id}>
             <div className={styles.line}>
               <span className={styles.where}>
-                {count ? `${number(count.observed)} exchanges${count.group ? ` · ${count.group}` : ""}` : ""}
+                {count ? `${counted(count.observed, "exchange")}${count.group ? ` · ${count.group}` : ""}` : ""}
                 {!count && exchange && `${exchange.application} · ${exchange.route}`}
               </span>
               <span className={styles.quiet}>
