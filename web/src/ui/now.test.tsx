@@ -33,3 +33,19 @@ test("a relative time renders again only when its text changes", () => {
   expect(screen.getAllByText("11 min ago")).toHaveLength(3);
   expect(rendered).toHaveBeenCalledTimes(1);
 });
+
+test("the seconds of a relative time go by in steps of five", () => {
+  vi.useFakeTimers();
+  const rendered = vi.fn();
+  render(
+    <Profiler id="times" onRender={rendered}>
+      <Ago at={new Date(Date.now() - 10_000).toISOString()} />
+    </Profiler>,
+  );
+  expect(screen.getByText("10 s ago")).toBeInTheDocument();
+  rendered.mockClear();
+  act(() => void vi.advanceTimersByTime(4_000));
+  expect(rendered).not.toHaveBeenCalled();
+  act(() => void vi.advanceTimersByTime(2_000));
+  expect(screen.getByText("15 s ago")).toBeInTheDocument();
+});

@@ -134,11 +134,14 @@ export function lag(seconds: number): string {
   return seconds < 1 ? "less than 1 s behind" : `${span(seconds)} behind`;
 }
 
-/** "now", "12 s ago", "in 48 s". Clocks differ slightly: an instant up to a second ahead is now. */
+/** The past goes by in steps of so many seconds, because a list in which each row counts every second is restless. */
+const stepSeconds = 5;
+
+/** "now", "10 s ago", "in 48 s". Clocks differ slightly: an instant up to a second ahead is now. */
 export function ago(at: string, now: number): string {
   const seconds = (now - new Date(at).getTime()) / 1000;
   if (seconds < -1.5) return `in ${span(-seconds)}`;
-  return seconds < 1 ? "now" : `${span(seconds)} ago`;
+  return seconds < stepSeconds ? "now" : `${span(seconds < 60 ? seconds - (seconds % stepSeconds) : seconds)} ago`;
 }
 
 /** The time between two instants, for people: "84 ms", "12.3 s", "2 min 5 s". */
