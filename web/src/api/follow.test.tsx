@@ -258,3 +258,40 @@ test("a list of which all loaded alerts have left goes on with the older ones", 
   );
   await screen.findByText(`r${size}.`, { exact: false });
 }, 20_000);
+
+test("an alert that was just acknowledged does not come back with an answer from before", async () => {
+  const [a, b] = [anAlert(5, { route: "a" }), anAlert(6, { route: "b" })];
+  world.alerts = [a, b];
+  let [whole, some] = [0, 0];
+  const waiting: (() => void)[] = [];
+  const later = () => new Promise<void>((resolve) => waiting.push(resolve));
+  server.use(
+    http.get(api("/alerts"), async ({ request }) => {
+      const ids = new URL(request.url).searchParams.getAll("id");
+      if (ids.length === 0) whole += 1;
+      if (ids.length === 0) return undefined;
+      some += 1;
+      await later();
+      return HttpResponse.json({ items: [a], asOf: a.firedAt });
+    }),
+    http.post(api("/alerts/acknowledge"), async () => {
+      await later();
+      return undefined;
+    }),
+  );
+  const { user } = open("/inbox?fold=none");
+  await waitFor(() => expect(rows()).toHaveLength(2));
+  streams.at(-1)?.beat(15);
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  await waitFor(() => expect(whole).toBe(2));
+  streams.at(-1)?.tell(countsOf(world.alerts), [a.id]);
+  await waitFor(() => expect(some).toBe(1));
+  await user.keyboard("ja");
+  await waitFor(() => expect(rows()).toHaveLength(1));
+  await waitFor(() => expect(waiting).toHaveLength(2));
+  waiting[0]?.();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(rows().map((row) => row.getAttribute("data-alert"))).toEqual([b.id]);
+  waiting[1]?.();
+  await screen.findByText("orders · a acknowledged.");
+});

@@ -79,7 +79,7 @@ export function follow(cache: QueryClient): Live {
     async () => {
       // An action under way has changed the cache ahead of the server, and reads everything again
       // when it is done.
-      if (cache.isMutating({ mutationKey: alertKeys.all }) > 0) return;
+      if (isActing(cache)) return;
       const ids = changed;
       changed = new Set();
       const whole = ids === undefined || ids.size > mostChanged || Date.now() - wholeAt > wholeMs;
@@ -159,6 +159,8 @@ async function refreshSome(cache: QueryClient, changed: ReadonlySet<string>): Pr
   await Promise.all([
     ...activeLists(cache).map(async ({ queryKey }) => {
       const { items } = await changedIn(queryKey, ids);
+      // The answer may be older than the action, which reads everything again when it is done.
+      if (isActing(cache)) return;
       cache.setQueryData<List | AlertPage>(queryKey, (old) => {
         if (!old || "pages" in old) return old && applyDelta(old, set, items);
         return applyDelta({ pages: [old], pageParams: [""] }, set, items).pages[0];
@@ -175,6 +177,9 @@ async function refreshSome(cache: QueryClient, changed: ReadonlySet<string>): Pr
     cache.invalidateQueries({ queryKey: alertKeys.timelines, predicate: shows }),
   ]);
 }
+
+/** Whether an action on alerts is under way. */
+const isActing = (cache: QueryClient) => cache.isMutating({ mutationKey: alertKeys.all }) > 0;
 
 /** Those of some alerts that belong to the list with this key. */
 function changedIn(queryKey: QueryKey, ids: readonly string[]): Promise<AlertPage> {
