@@ -108,8 +108,11 @@ function Write({ of, readers }: Props) {
       return writeNote(of, sent.current);
     },
     onSaved: () => {
+      // What was typed meanwhile is the beginning of the next note.
+      const text = form.getValues().text.trimStart();
+      const next = text.startsWith(sent.current.text) ? text.slice(sent.current.text.length).trimStart() : text;
       sent.current = { text: "", noteId: "" };
-      form.reset();
+      form.setValues({ text: next });
     },
     onSettled: () => cache.invalidateQueries({ queryKey: notesOf(of).queryKey }),
   });

@@ -120,3 +120,25 @@ test("the alert of one exchange links to its issue, and one about Tocsin itself 
   expect(await screen.findByRole("heading", { name: "Timeline" })).toBeVisible();
   expect(screen.queryByRole("heading", { name: "Notes" })).toBeNull();
 });
+
+test("what is typed while a note is being stored stays, for the next note", async () => {
+  const alert = anAlert(5, { count });
+  world.alerts = [alert];
+  let store = () => {};
+  server.use(
+    http.post(api("/alerts/:id/notes"), async ({ request }) => {
+      const { noteId, text } = (await request.json()) as { noteId: string; text: string };
+      await new Promise<void>((resolve) => {
+        store = resolve;
+      });
+      return HttpResponse.json({ ...note(1, "ada@example.com", text), id: noteId }, { status: 201 });
+    }),
+  );
+  const { user } = open(`/inbox/${alert.id}`);
+  const field = await screen.findByLabelText("New note");
+  await user.type(field, "Restarted.");
+  await user.click(screen.getByRole("button", { name: "Add note" }));
+  await user.type(field, " It helped.");
+  store();
+  await waitFor(() => expect(field).toHaveValue("It helped."));
+});
