@@ -1,7 +1,7 @@
 import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import {
   accessKeys,
   createLink,
@@ -162,12 +162,16 @@ function NewUser({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();
   const form = useForm({ initialValues: { name: "", email: "", role: "operator" as Role, password: "" } });
+  /** The user who was created, if the link was not. */
+  const made = useRef<{ asked: string; id: string }>(undefined);
   const create = useServerForm({
     form,
     fields,
     send: async ({ password, ...user }: typeof form.values) => {
-      const made = await createUser(password ? { ...user, password } : user);
-      return password ? undefined : await createLink(made.id);
+      const asked = JSON.stringify(user);
+      if (password) await createUser({ ...user, password });
+      else if (made.current?.asked !== asked) made.current = { asked, id: (await createUser(user)).id };
+      return password ? undefined : await createLink(made.current?.id ?? "");
     },
     onSaved: (link) => {
       if (link !== undefined) return;

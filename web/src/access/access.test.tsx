@@ -314,3 +314,32 @@ test("each encryption key says what becomes of it, without revealing a key", asy
   expect(screen.getByRole("row", { name: /0d0d0d0d.*Missing.*Add it/ })).toBeVisible();
   expect(screen.getByRole("link", { name: "Settings" })).toHaveAttribute("data-status", "active");
 });
+
+test("a user whose link could not be made is not created twice", async () => {
+  let [created, links] = [0, 0];
+  server.use(
+    http.get(api("/users"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/users"), () => {
+      created += 1;
+      return created === 1
+        ? HttpResponse.json({ id: "u2" }, { status: 201 })
+        : problem(409, { code: "conflict", detail: "The e-mail address is taken" });
+    }),
+    http.post(api("/users/u2/link"), () => {
+      links += 1;
+      return links === 1
+        ? problem(503, { code: "unavailable", detail: "Postgres cannot be reached." })
+        : HttpResponse.json({ url: "/sign-in#once" }, { status: 201 });
+    }),
+  );
+  const { user } = open("/users");
+  await user.click(await screen.findByRole("button", { name: "New user" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "New user" }));
+  await user.type(dialog.getByLabelText("Name"), "Bob");
+  await user.type(dialog.getByLabelText("E-mail address"), "bob@example.com");
+  await user.click(dialog.getByRole("button", { name: "Create user" }));
+  await dialog.findByText(/Postgres cannot be reached/);
+  await user.click(dialog.getByRole("button", { name: "Create user" }));
+  expect(await screen.findByRole("dialog", { name: "Sign-in link for Bob" })).toHaveTextContent("/sign-in#once");
+  expect(created).toBe(1);
+});
