@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { timeZone } from "../ui/time";
 import { naps } from "./snoozes";
 
 const until = (now: Date) => Object.fromEntries(naps(now).map(({ value, until: end }) => [value, end]));
@@ -15,4 +16,16 @@ test.each([
 test("on a Sunday tomorrow is Monday, and is offered once", () => {
   const offered = naps(new Date(2026, 10, 22, 12));
   expect(offered.map(({ value }) => value)).toEqual(["1h", "4h", "24h", "tomorrow"]);
+});
+
+afterEach(() => void vi.unstubAllEnvs());
+
+test("mornings are in the zone in which the reader sees times", () => {
+  vi.stubEnv("TZ", "America/New_York");
+  timeZone.set("utc");
+  // In New York it is still Tuesday.
+  expect(until(new Date("2026-11-18T03:00:00Z"))).toMatchObject({
+    tomorrow: new Date("2026-11-19T09:00:00Z"),
+    monday: new Date("2026-11-23T09:00:00Z"),
+  });
 });

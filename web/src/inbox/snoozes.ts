@@ -1,3 +1,5 @@
+import { timeZone } from "../ui/time";
+
 /** An instant until which an alert may be snoozed. */
 export interface Nap {
   value: string;
@@ -8,11 +10,12 @@ export interface Nap {
 const hourMs = 3_600_000;
 const morning = 9;
 
-/** The instants that are offered; mornings are by the reader's own clock. */
+/** The instants that are offered; mornings are in the zone in which the reader sees times. */
 export function naps(now: Date): readonly Nap[] {
   const later = (hours: number) => new Date(now.getTime() + hours * hourMs);
   const tomorrow = at(now, 1);
-  const monday = at(now, (8 - now.getDay()) % 7 || 7);
+  const weekday = timeZone.current() === "utc" ? now.getUTCDay() : now.getDay();
+  const monday = at(now, (8 - weekday) % 7 || 7);
   return [
     { value: "1h", label: "For 1 hour", until: later(1) },
     { value: "4h", label: "For 4 hours", until: later(4) },
@@ -26,5 +29,8 @@ export function naps(now: Date): readonly Nap[] {
 
 /** The morning a number of days later. */
 function at(now: Date, days: number): Date {
+  if (timeZone.current() === "utc") {
+    return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + days, morning));
+  }
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, morning);
 }
