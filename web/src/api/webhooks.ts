@@ -45,6 +45,11 @@ export function oneWebhook(id: string) {
   return queryOptions({ queryKey: webhookKeys.one(id), queryFn: ({ signal }) => readWebhook(id, signal) });
 }
 
+/** The webhook, polled like the list. */
+export function oneWebhookHealth(id: string) {
+  return { ...oneWebhook(id), refetchInterval: healthPollMs };
+}
+
 export function readWebhook(id: string, signal?: AbortSignal): Promise<Webhook> {
   return body(client.GET("/webhooks/{id}", { ...(signal ? { signal } : {}), params: { path: { id } } }));
 }

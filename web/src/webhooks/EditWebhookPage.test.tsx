@@ -145,6 +145,18 @@ describe("a webhook", () => {
     );
   });
 
+  test("shows that it works again, without losing the edit under way", async () => {
+    const { user } = open("/webhooks/w1");
+    await user.type(await name(), " 2");
+    webhook = { ...webhook, version: 4, name: "theirs", health: { state: "ok", consecutiveFailures: 0 } };
+    expect(await screen.findByText("Enabled")).toBeVisible();
+    expect(screen.queryByText("Not responding")).toBeNull();
+    expect(await name()).toHaveValue("erp 2");
+    await user.click(screen.getByRole("button", { name: "Save webhook" }));
+    await conflict();
+    expect(saved[0]?.match).toBe('"3"');
+  });
+
   test("is disabled without losing the edit under way", async () => {
     server.use(
       http.post(api("/webhooks/:id/disable"), () => {

@@ -8,7 +8,7 @@ import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { routingPolicy } from "../api/routing";
 import { ruleList } from "../api/rules";
-import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
+import { oneWebhookHealth, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
 
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
@@ -32,7 +32,7 @@ export function EditWebhookPage() {
   const { webhookId = "" } = useParams({ strict: false });
   // Drafts belong to one person.
   const who = useQuery(me());
-  const webhook = useQuery(oneWebhook(webhookId));
+  const webhook = useQuery(oneWebhookHealth(webhookId));
   const failure = useLastError(who.data ? webhook : who, webhookId);
   const [taken, setTaken] = useState<KeptWebhook>();
   useEffect(() => {
