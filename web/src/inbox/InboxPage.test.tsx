@@ -18,7 +18,7 @@ function three() {
 
 describe("the inbox", () => {
   test("shows firing alerts, newest first, with the counts of all states", async () => {
-    world.alerts = [anAlert(5), anAlert(60), anAlert(90, { state: "RESOLVED" })];
+    world.alerts = [anAlert(8), anAlert(60), anAlert(90, { state: "RESOLVED" })];
     open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(2));
     expect(rows()[0]).toHaveTextContent(/^CRITorders · order-to-erp\d+ s agoConnectException: ERP refused$/);
