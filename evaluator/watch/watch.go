@@ -164,7 +164,7 @@ func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 	}
 	paused := now < at.UntilNS || now-at.UntilNS > pauseNS
 	if known == nil || known.untilNS != at.UntilNS {
-		known = &watched{late: []lateness{{at.LateNS, now}}}
+		known = &watched{}
 	}
 	behind := func(got *Arrivals) bool { return known.showedMore(got, r) }
 	if !slices.Equal(known.tenants, r.Tenants.Names) {
@@ -177,7 +177,7 @@ func (w *Watcher) Watch(ctx context.Context, r *Request) (Seen, error) {
 		}
 		known = &watched{servers: known.servers, late: known.late}
 		if at.LateNS > known.mostNS(now) {
-			known.late = append(known.late, lateness{at.LateNS, now}) // a tenant that came brought it
+			known.late = append(known.late, lateness{at.LateNS, now}) // the former holder, or that of a tenant that came, measured it
 		}
 	}
 	next := &watched{untilNS: now, tenants: r.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}

@@ -88,7 +88,7 @@ func Removals() []Removal {
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
 	edit("stored-route", "evaluator/window/steps.go", [2]string{"if open != nil && open.Routing != nil {", "if false && open.Routing != nil {"})
 	edit("absence-waits-for-what-is-late", "evaluator/watch/watch.go", [2]string{"max(lateLeastNS, s.Watch.LateNS)", "max(lateLeastNS, 0*s.Watch.LateNS)"})
-	edit("absence-remembers-lateness", "evaluator/watch/watch.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
+	edit("absence-remembers-lateness", "evaluator/watch/watch.go", [2]string{"known.late = append(known.late, lateness{at.LateNS, now})", "known.late = append(known.late, lateness{0, now})"})
 	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.CutNS() < p.seen.Watch.SinceNS,", ","})
 	edit("tally-inexact", "evaluator/window/counting/sums.go", [2]string{"if slices.Contains(answer.Inexact, some[0].TenantID) {", "if len(answer.Inexact) > len(windows) {"})
 	edit("tally-that-takes-long", "evaluator/window/counting/tally.go", [2]string{"p.remember(q.key)\n", "_ = q.key\n"})
