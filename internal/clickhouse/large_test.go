@@ -12,19 +12,27 @@ import (
 	"tocsin/rules"
 )
 
+// insertLarge writes failed exchanges that begin at base, a nanosecond apart, each on a route of its own, with messages of so many bytes.
+func insertLarge(t *testing.T, db chtest.Database, rows, bytes int) {
+	t.Helper()
+	const once = 20 // the engine holds the rows of an INSERT in memory
+	for from := 0; from < rows; from += once {
+		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+			INSERT INTO exchanges (tenant_id, start_time, route_id, execution_id, end_time, status, error_message)
+			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC') AS start, concat('route-', toString(number)), toString(number), start,
+				'FAILED', repeat('0123456789abcdef', %d)
+			FROM numbers(%d, %d)`, base, bytes/16, from, min(once, rows-from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestAScanIsBoundedInBytes has rows of a megabyte: a scan for many of them returns an error, and
 // never claims that there are no more; a scan for a single row reads it.
 func TestAScanIsBoundedInBytes(t *testing.T) {
 	const rows, large = 40, 1 << 20
 	db := chtest.New(t)
-	for i := range 4 {
-		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
-			INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, error_message)
-			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), now64(9), 'FAILED', repeat('0123456789abcdef', %d)
-			FROM numbers(%d, %d)`, base, large/16, i*rows/4, rows/4)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	insertLarge(t, db, rows, large)
 	for _, c := range []struct {
 		bytes, limit int
 		tooMuch      bool

@@ -232,14 +232,7 @@ func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 func TestScanThatNeedsTooMuchMemory(t *testing.T) {
 	const rows, large = 200, 1 << 20
 	db := chtest.New(t)
-	for i := range 10 {
-		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
-			INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, error_message)
-			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), now64(9), 'FAILED', repeat('0123456789abcdef', %d)
-			FROM numbers(%d, %d)`, base, large/16, i*rows/10, rows/10)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	insertLarge(t, db, rows, large)
 	ch := openUnder(t, db, map[string]string{"max_memory_usage": "50000000", "max_threads": "1"}, clickhouse.Options{ScanBytes: 1 << 30})
 	s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
 	s.Limit = rows
@@ -257,13 +250,7 @@ func TestScanThatNeedsTooMuchMemory(t *testing.T) {
 func TestLargeExchangesAreReadInParts(t *testing.T) {
 	const groups, large, bound = 30, 1 << 20, 8 << 20
 	db := chtest.New(t)
-	if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
-		INSERT INTO exchanges (tenant_id, start_time, route_id, execution_id, end_time, status, error_message)
-		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC') AS start, concat('route-', toString(number)), toString(number), start,
-			'FAILED', repeat('0123456789abcdef', %d)
-		FROM numbers(%d)`, base, large/16, groups)); err != nil {
-		t.Fatal(err)
-	}
+	insertLarge(t, db, groups, large)
 	// So that what asks without a bound of its own fails.
 	ch := openUnder(t, db, map[string]string{"max_result_bytes": strconv.Itoa(bound)}, clickhouse.Options{ScanBytes: bound})
 	wanted := counting.NewestQuery{Query: counting.Query{

@@ -69,8 +69,8 @@ func TestNoAlertRemainsAboutAWebhookThatIsEditedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAWebhookIsEditedWhileSomebodyActsOnItsAlert has a person edit a webhook and another one act on the alert about it, each
-// of whom has locked what the other needs: the edit is repeated.
+// TestAWebhookIsEditedWhileSomebodyActsOnItsAlert has a person edit a webhook while another person acts on the alert about it.
+// The two transactions deadlock, and the edit is repeated.
 func TestAWebhookIsEditedWhileSomebodyActsOnItsAlert(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
