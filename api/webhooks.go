@@ -118,7 +118,7 @@ const (
 	maxCertificate   = 50_000
 	minTimeout       = time.Second
 	maxTimeout       = time.Minute
-	maxConcurrent    = 100
+	maxConcurrent    = 256
 	maxRatePerSecond = 10_000
 )
 

@@ -6,13 +6,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 )
 
-// Pending commits count alerts of one webhook, which is disabled.
+// MostConcurrent is how many concurrent attempts a webhook may have at most.
+const MostConcurrent = 256
+
+// Pending commits count alerts of one webhook, which is disabled and may have [MostConcurrent] attempts.
 func (b *Bench) Pending(ctx context.Context, world *product.World, address string, count int) (uuid.UUID, error) {
-	return PendingWith(ctx, world, address, peers.Connections, count)
+	return PendingWith(ctx, world, address, MostConcurrent, count)
 }
 
 // PendingWith is the same with a number of concurrent attempts.

@@ -15,6 +15,7 @@ import (
 	"tocsin/internal/bench/receiver"
 	"tocsin/internal/bench/report"
 	"tocsin/internal/bench/trial"
+	"tocsin/notify"
 )
 
 // Sides of B2, B3 and B5.
@@ -32,7 +33,8 @@ const (
 const wholeTick = 2 * time.Second
 
 // delivering holds what the sides of B2, B3, B5 and B12 share. All of them send to the
-// same receiver over at most 64 connections.
+// same receiver. What claims work from Postgres may have as much under way as it allows: Tocsin
+// [lab.MostConcurrent] attempts, River [peers.RiverWorkers] jobs. The others have 64 connections.
 type delivering struct {
 	bench
 	count int
@@ -95,6 +97,7 @@ func (d *delivering) b2(runs trial.Runs, sides []trial.Side) report.Result {
 		Notes: []string{
 			"The drain begins when a person's request enables the webhook, and ends when the last message is recorded. The loop begins with its first POST and ends with its last answer. River begins when its client is started, and ends when its last job is completed.",
 			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver), lab.CPUNotes(runs, sideBare),
+			fmt.Sprintf("Tocsin's webhook may have %d attempts at a time, the most that a webhook can be given; its default is %d.", lab.MostConcurrent, notify.DefaultMaxConcurrent),
 			"The bare outbox writes each row as rarely as the promises allow. It commits a claim and the body before the call, and the outcome after it. It has no rules, templates, signatures, limits or retries, and its only index is that of the queue.",
 		},
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
@@ -216,7 +219,7 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
 	book := d.Book()
-	hook, err := world.Hook(ctx, d.Receiver.URL(book), peers.Connections, true)
+	hook, err := world.Hook(ctx, d.Receiver.URL(book), lab.MostConcurrent, true)
 	if err != nil {
 		return m, err
 	}

@@ -255,7 +255,7 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
         />
         <TextInput
           label="Concurrent requests"
-          description="Per replica, 1 to 100. Default: 8."
+          description="Per replica, 1 to 256. Default: 8."
           {...number}
           {...form.getInputProps("maxConcurrent")}
         />
