@@ -112,7 +112,7 @@ func (st *settling) applyOutcomesOf(ctx context.Context, q *pgq.Queries, row *pg
 // asked for pauses of that length, oldest first, and notifies operators of them. It returns how
 // many it ended, at most 10,000.
 func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{Expire: after, Most: mostExpired})
 		ended = len(expired)
 		if err != nil {

@@ -164,7 +164,7 @@ func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.T
 
 // escalate takes the due steps of some alerts.
 func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done Escalation, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		done = Escalation{}
 		if err := q.AlertLockMany(ctx, ids); err != nil {
 			return err

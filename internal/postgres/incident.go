@@ -103,7 +103,7 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 			text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait, and one of them is sent as a probe from time to time. Make sure that the receiver runs and that Tocsin can reach it.",
 		}
 		written := 0
-		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		err := s.db.unattended(ctx, func(q *pgq.Queries) error {
 			// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident.
 			open, err := q.BreakerStillOpen(ctx, pgq.BreakerStillOpenParams{WebhookID: row.WebhookID, OpenFor: openFor})
 			if err != nil || open == 0 {

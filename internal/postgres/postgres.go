@@ -128,6 +128,12 @@ func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
 }
 
+// unattended is inTx for work that no person waits for. If somebody keeps a row locked, the transaction
+// ends after five seconds with an error: the work on other rows must not wait for that one.
+func (db *DB) unattended(ctx context.Context, f func(q *pgq.Queries) error) error {
+	return db.begun(ctx, begin+`; set local lock_timeout = '5s'`, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+}
+
 // transact is inTx for statements that are not generated.
 func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	actor, known := access.ActorOf(ctx)

@@ -181,7 +181,7 @@ func (s *Outbox) releaseApart(ctx context.Context, webhook uuid.UUID, alertIDs [
 }
 
 func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		released = 0
 		if err := q.AlertLockMany(ctx, alertIDs); err != nil {
 			return err

@@ -128,7 +128,7 @@ func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proo
 func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
 	var resolved []uuid.UUID
 	var messages written
-	err := s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
+	err := s.db.unattended(ctx, func(q *pgq.Queries) (err error) {
 		messages = written{}
 		if resolved, err = change(q); err != nil || len(resolved) == 0 {
 			return err

@@ -60,7 +60,7 @@ func (s *Outbox) DigestSilences(ctx context.Context, now *time.Time, takes func(
 
 // digestSilence writes the digests of one silence that are due, of one window after another.
 func (s *Outbox) digestSilence(ctx context.Context, id uuid.UUID, now *time.Time, takes func(preset string) bool) (due map[uuid.UUID]int, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		due = map[uuid.UUID]int{}
 		for {
 			row, err := q.SilenceDigestLock(ctx, pgq.SilenceDigestLockParams{SilenceID: id, Now: now})

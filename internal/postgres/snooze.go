@@ -110,7 +110,7 @@ func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]
 
 // remind ends one snooze.
 func (s *Outbox) remind(ctx context.Context, of pgq.SnoozeDueRow, now *time.Time) (done written, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		done = written{}
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: of.TenantID, AlertID: of.AlertID})
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -107,16 +107,21 @@ func (q *Queries) FollowedLock(ctx context.Context, arg FollowedLockParams) erro
 }
 
 const followingFree = `-- name: FollowingFree :many
+with free as (
+    select o.notification_id from outbox o
+    where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
+      and not exists (select from replay p where p.replay_id = o.after_id and p.ended_at is null)
+    for no key update of o skip locked
+)
 update outbox o
 set after_id = null, ready_at = case when o.quiet_until is null then clock_timestamp() end,
     due_at = case when o.quiet_until is null then clock_timestamp() end, since = clock_timestamp()
-where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
-  and not exists (select from replay p where p.replay_id = o.after_id and p.ended_at is null)
+where o.notification_id = any(array(select free.notification_id from free))
 returning o.webhook_id
 `
 
 // Makes messages due that wait for a message that is not in the outbox any more, or for a replay
-// that has ended.
+// that has ended. Rows that are locked at the moment are left to the next time.
 func (q *Queries) FollowingFree(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, followingFree)
 	if err != nil {

@@ -24,7 +24,7 @@ with aged as materialized (
     select a.alert_id from alert a join aged using (alert_id)
     where a.state in ('FIRING', 'ACKNOWLEDGED')
     order by a.alert_id
-    for update of a
+    for update of a skip locked
 )
 update alert a
 set state = 'RESOLVED', resolved_at = now(), resolution = '{"reason": "AGE"}', change = nextval('alert_change')
@@ -38,7 +38,8 @@ type AlertResolveAgedParams struct {
 	Most     int32
 }
 
-// Resolves open alerts that are older than their rule allows, oldest first.
+// Resolves open alerts that are older than their rule allows, oldest first. Those that are locked at the moment are
+// resolved the next time.
 func (q *Queries) AlertResolveAged(ctx context.Context, arg AlertResolveAgedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertResolveAged, arg.TenantID, arg.RuleID, arg.Most)
 	if err != nil {

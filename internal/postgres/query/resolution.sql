@@ -35,7 +35,8 @@ order by i.fired_at desc, i.alert_id desc
 limit @most::int;
 
 -- name: AlertResolveAged :many
--- Resolves open alerts that are older than their rule allows, oldest first.
+-- Resolves open alerts that are older than their rule allows, oldest first. Those that are locked at the moment are
+-- resolved the next time.
 with aged as materialized (
     select a.alert_id
     from alert a join rule r using (rule_id)
@@ -47,7 +48,7 @@ with aged as materialized (
     select a.alert_id from alert a join aged using (alert_id)
     where a.state in ('FIRING', 'ACKNOWLEDGED')
     order by a.alert_id
-    for update of a
+    for update of a skip locked
 )
 update alert a
 set state = 'RESOLVED', resolved_at = now(), resolution = '{"reason": "AGE"}', change = nextval('alert_change')

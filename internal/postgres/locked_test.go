@@ -1,0 +1,135 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator/resolution"
+	"tocsin/internal/pgtest"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// TestALockedRowDelaysNoOthers has somebody keep one row locked, as an open transaction in psql does. The work that no
+// person waits for goes on with the others, and its error names what it could not do.
+func TestALockedRowDelaysNoOthers(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(t *testing.T) (n *napping, lock, who string, work func(ctx context.Context) error, done string){
+		"escalation": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			e := newEscalating(t)
+			e.write(t, e.routed())
+			return e.napping, `select from alert where alert_id = $1 for update`, e.alert.String(), func(ctx context.Context) error {
+				_, err := e.db.Outbox().Escalate(ctx, e.minutesOn(6))
+				return err
+			}, `select 'escalated' from notification where reason = 'ESCALATED'`
+		},
+		"ends of snoozes": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			n := newNapping(t)
+			n.snoozed()
+			locked := n.alert
+			b := n.failed(1)
+			n.write(t, b)
+			n.alert = b.Instances[0].ID
+			n.snoozed()
+			return n, `select from alert where alert_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+				_, _, err := n.db.Outbox().Remind(ctx, new(time.Now().Add(over)))
+				return err
+			}, `select 'reminded' from notification where reason = 'SNOOZE_ENDED'`
+		},
+		"ends of quiet hours": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			n := newQuiet(t, rules.Warning)
+			locked := n.alert
+			n.raise(rules.Warning)
+			return n.napping, `select from alert where alert_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+				_, err := n.db.Outbox().EndQuiet(ctx, new(n.ends.Add(time.Minute)))
+				return err
+			}, `select 'due' from outbox where quiet_until is null`
+		},
+		"digests of silences": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			d := newDigested(t)
+			locked := d.silence(time.Hour, nil)
+			d.exec(t, `update silence set name = 'locked'`)
+			d.silence(time.Hour, nil)
+			d.write(t, d.few(2))
+			for i, op := range []string{"=", "<>"} {
+				d.exec(t, `update settlement set silence_id = (select silence_id from silence where silence_id `+op+` $1)
+					where notification_id = (select notification_id from settlement where silence_id is not null order by notification_id limit 1 offset $2)`, locked, i)
+			}
+			return &napping{persist: d.persist, t: t, db: d.db}, `select from silence where silence_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+				_, err := d.db.Outbox().DigestSilences(ctx, new(time.Now().Add(over)), func(string) bool { return true })
+				return err
+			}, `select 'digested' from digest where silence_id is not null`
+		},
+		"open breakers": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			n := newNapped(t, notify.Webhook{Name: "first"})
+			locked := n.webhook
+			w, err := n.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+				Name: "second", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 10,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.webhook = w.ID
+			n.write(t, n.failed(1))
+			n.troubled()
+			return n, `select from webhook_state where webhook_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+				_, err := n.db.Outbox().NotifyOpenBreakers(ctx, 10*time.Minute)
+				return err
+			}, `select 'notified' from webhook_incident`
+		},
+		"alerts that are too old": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+			t.Helper()
+			e := newEscalating(t)
+			e.write(t, e.routed())
+			e.exec(t, `update rule set resolution = '{"afterSeconds": 60}'`)
+			e.exec(t, `update alert set fired_at = now() - interval '2 minutes'`)
+			return e.napping, `select from alert where alert_id = $1 for update`, "", func(ctx context.Context) error {
+				_, err := e.db.Resolution().ResolveAged(ctx, &resolution.Rule{ID: e.rule, TenantID: tenant}, 10)
+				return err
+			}, `select 'resolved' from alert where state = 'RESOLVED'`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, lock, who, work, done := begin(t)
+			locked := n.alert
+			if who != "" {
+				locked = uuid.MustParse(who)
+			}
+			tx, err := pgtest.Conn(t, n.url).Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tag, err := tx.Exec(t.Context(), lock, locked); err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			if err := work(ctx); ctx.Err() != nil || (who != "") != (err != nil && strings.Contains(err.Error(), who)) {
+				t.Errorf("its error, which should name %q, is: %v", who, err)
+			}
+			if got := column(t, n.conn, done); len(got) != 1 {
+				t.Errorf("while one row is locked: %v", got)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := work(ctx); err != nil {
+				t.Error(err)
+			}
+			if got := column(t, n.conn, done); len(slices.Compact(slices.Clone(got))) != 1 || len(got) != 2 {
+				t.Errorf("when it is free: %v", got)
+			}
+		})
+	}
+}
