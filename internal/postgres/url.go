@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// unacknowledged is how long a server may leave data without acknowledgement.
+const unacknowledged = 15 * time.Second
 
 // parse parses the URL of the database.
 func parse(url string) (*pgxpool.Config, error) {
@@ -16,6 +20,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, malformed("TOCSIN_POSTGRES_URL", err)
 	}
+	config.ConnConfig.DialFunc = newDialer(unacknowledged).DialContext
 	return config, nil
 }
 
