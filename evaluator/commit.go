@@ -142,6 +142,17 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 			p.result.Late++
 		}
 	}
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		if !slices.Contains(done.Locked, c.Instance.ID) {
+			continue
+		}
+		p.rules.Rule(c.Instance.RuleID).EvaluatedNS = 0 // the next pass decides again
+		if p.says("locked") {
+			p.Logger.WarnContext(ctx, "alert not changed, because another session of Postgres has locked its row; it is retried: if this repeats, find the session "+
+				"(pg_blocking_pids, pg_stat_activity) and end its transaction", slog.String("alert_id", c.Instance.ID.String()))
+		}
+	}
 	p.result.Alerts += len(done.Inserted)
 	p.result.Suppressed += done.Suppressed
 	for _, h := range b.Health {

@@ -133,6 +133,8 @@ type Committed struct {
 	Revision int64
 	// Inserted holds the alerts that are new, Changed those that took a step.
 	Inserted, Changed []uuid.UUID
+	// Locked holds the alerts that took no step, because somebody else had locked them.
+	Locked []uuid.UUID
 	// Notifications counts what was written to be sent, by webhook; Suppressed counts what
 	// was written that silences suppress.
 	Notifications map[uuid.UUID]int

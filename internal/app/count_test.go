@@ -12,6 +12,7 @@ import (
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
 	"tocsin/rules"
 )
 
@@ -100,6 +101,41 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("and again", counts, "RESOLVED  0 c", "FIRING  3 g")
 	w.deliverAll()
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
+}
+
+// TestAPassDoesNotWaitForALockedAlert has somebody keep a window alert locked, as an open transaction in psql does: the
+// pass raises what is new. When the alert is free, the next pass resolves it, although the rule is not due yet.
+func TestAPassDoesNotWaitForALockedAlert(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.db.Rules().Create(t.Context(), tenant, rules.Definition{
+		Name: "counting", Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, Threshold: 3, WindowSeconds: 60, IntervalSeconds: 60,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.failIn("r", "a", "b", "c")
+	w.pass()
+	w.wantColumn("at the threshold", counts, "FIRING  3 c")
+	w.empty()
+	tx, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from alert for update`); err != nil {
+		t.Fatal(err)
+	}
+	e := w.newEvaluator(evaluator.Options{})
+	if _, err := w.tickWith(e); err != nil {
+		t.Error(err)
+	}
+	w.wantColumn("while it is locked", counts, "FIRING  3 c")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.tickWith(e); err != nil {
+		t.Error(err)
+	}
+	w.wantColumn("when it is free", counts, "RESOLVED  0 c")
 }
 
 // TestTheEndReachesEachNotifiedWebhook gives a rule another webhook, or the routing policy, while its alert fires: the end of the

@@ -80,22 +80,54 @@ func (s *Evaluation) withoutGone(ctx context.Context, open []alerts.OpenAlert) e
 
 // applyChanges applies steps of window alerts, in one statement for each kind of step. It leaves
 // out a step, with its notifications, if the alert is no longer in the state that the step starts
-// from.
-func applyChanges(ctx context.Context, q *pgq.Queries, changes []window.Change) (inserted, changed []uuid.UUID, notified written, err error) {
+// from, or if somebody has locked it at the moment: the partition must not wait. The next evaluation decides again.
+func applyChanges(ctx context.Context, q *pgq.Queries, changes []window.Change) (s stepped, err error) {
+	if changes, s.locked, err = lockFree(ctx, q, changes); err != nil {
+		return s, err
+	}
 	var steps stepRows
 	for i := range changes {
 		if err := steps.add(&changes[i]); err != nil {
-			return nil, nil, notified, err
+			return s, err
 		}
 	}
-	if inserted, changed, err = steps.apply(ctx, q); err != nil {
-		return nil, nil, notified, err
+	if s.inserted, s.changed, err = steps.apply(ctx, q); err != nil {
+		return s, err
 	}
-	if err := startEscalations(ctx, q, escalatingChanges(changes, slices.Concat(inserted, changed))); err != nil {
-		return nil, nil, notified, err
+	if err := startEscalations(ctx, q, escalatingChanges(changes, slices.Concat(s.inserted, s.changed))); err != nil {
+		return s, err
 	}
-	notified, err = notifySteps(ctx, q, changes, slices.Concat(inserted, changed))
-	return inserted, changed, notified, err
+	s.notified, err = notifySteps(ctx, q, changes, slices.Concat(s.inserted, s.changed))
+	return s, err
+}
+
+// stepped is the result of steps: the alerts that are new, those that took a step, and those that took none because
+// somebody else had locked them; and the notifications about the first two.
+type stepped struct {
+	inserted, changed, locked []uuid.UUID
+	notified                  written
+}
+
+// lockFree locks the alerts that take steps, and returns those that it cannot lock, and the other steps.
+func lockFree(ctx context.Context, q *pgq.Queries, changes []window.Change) (others []window.Change, taken []uuid.UUID, err error) {
+	exists := func(c window.Change) bool { return c.Step != alerts.Wait && c.Step != alerts.Raise }
+	var ids []uuid.UUID
+	for i := range changes {
+		if exists(changes[i]) {
+			ids = append(ids, changes[i].Instance.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return changes, nil, nil
+	}
+	list, err := q.AlertLockFree(ctx, ids)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock alerts: %w", err)
+	}
+	locked := setOf(list)
+	taken = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return locked[id] })
+	left := setOf(taken)
+	return slices.DeleteFunc(slices.Clone(changes), func(c window.Change) bool { return exists(c) && left[c.Instance.ID] }), taken, nil
 }
 
 // stepRows is steps in stored form.
@@ -151,11 +183,6 @@ func (s *stepRows) add(c *window.Change) error {
 
 // apply makes the steps. Steps that end alerts come first, so that a group may be raised again.
 func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed []uuid.UUID, err error) {
-	if ids := slices.Concat(s.fire.AlertIds, s.clear.AlertIds, s.drop, s.release); len(ids) > 0 {
-		if err := q.AlertLockMany(ctx, ids); err != nil {
-			return nil, nil, fmt.Errorf("lock alerts: %w", err)
-		}
-	}
 	for _, kind := range []struct {
 		step alerts.Step
 		of   int

@@ -13,18 +13,17 @@ import (
 
 // Applied is what steps changed, and how many statements were executed.
 type Applied struct {
-	Inserted, Changed []uuid.UUID
-	Notifications     map[uuid.UUID]int
-	Statements        int
+	Inserted, Changed, Locked []uuid.UUID
+	Notifications             map[uuid.UUID]int
+	Statements                int
 }
 
 // ApplyChanges makes steps in a transaction of their own.
 func ApplyChanges(ctx context.Context, db *DB, changes []window.Change) (done Applied, err error) {
 	err = db.transact(ctx, func(tx pgx.Tx) error {
 		counted := &counter{DBTX: tx}
-		var notified written
-		done.Inserted, done.Changed, notified, err = applyChanges(ctx, pgq.New(counted), changes)
-		done.Notifications = notified.due
+		s, err := applyChanges(ctx, pgq.New(counted), changes)
+		done.Inserted, done.Changed, done.Locked, done.Notifications = s.inserted, s.changed, s.locked, s.notified.due
 		done.Statements = counted.statements
 		return err
 	})

@@ -144,6 +144,31 @@ func (w *windowAlerts) act(id uuid.UUID, action alerts.Action) {
 	}
 }
 
+// TestStepsOfLockedAlertsAreLeftOut has somebody keep an alert locked: the others take their steps at once, with their
+// notifications, and the alert takes its own later.
+func TestStepsOfLockedAlertsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	w := newWindowAlerts(t)
+	raised := w.apply(2, 0, 2, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired))
+	a, b := raised[0].Instance.ID, raised[1].Instance.ID
+	tx, err := w.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from alert where alert_id = $1 for update`, a); err != nil {
+		t.Fatal(err)
+	}
+	clearing := []window.Change{w.change(alerts.Clear, a, "a", notify.ReasonResolved), w.change(alerts.Clear, b, "b", notify.ReasonResolved)}
+	done, err := postgres.ApplyChanges(t.Context(), w.db, clearing)
+	if err != nil || !slices.Equal(done.Locked, []uuid.UUID{a}) || !slices.Equal(done.Changed, []uuid.UUID{b}) || done.Notifications[w.webhook] != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(0, 1, 1, clearing...)
+}
+
 func TestStepsOfWindowAlerts(t *testing.T) {
 	w := newWindowAlerts(t)
 	if _, err := w.conn.Exec(t.Context(), `update rule set re_notify_minutes = 5`); err != nil {

@@ -123,13 +123,13 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 	if err := writeReplay(ctx, q, batch.Replay, &done); err != nil {
 		return done, err
 	}
-	inserted, changed, stepped, err := applyChanges(ctx, q, batch.Changes)
+	stepped, err := applyChanges(ctx, q, batch.Changes)
 	if err != nil {
 		return done, err
 	}
-	done.Inserted, done.Changed = append(done.Inserted, inserted...), changed
-	addUp(done.Notifications, stepped.due)
-	done.Suppressed += stepped.suppressed
+	done.Inserted, done.Changed, done.Locked = append(done.Inserted, stepped.inserted...), stepped.changed, stepped.locked
+	addUp(done.Notifications, stepped.notified.due)
+	done.Suppressed += stepped.notified.suppressed
 	if err := writeBackfills(ctx, q, batch); err != nil {
 		return done, err
 	}

@@ -159,6 +159,31 @@ func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UU
 	return items, nil
 }
 
+const alertLockFree = `-- name: AlertLockFree :many
+select alert_id from alert where alert_id = any($1::uuid[]) order by alert_id for update skip locked
+`
+
+// Locks those of some alerts that nobody else has locked, and returns them.
+func (q *Queries) AlertLockFree(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertLockFree, alertIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const alertLockMany = `-- name: AlertLockMany :exec
 select from alert where alert_id = any($1::uuid[]) order by alert_id for update
 `

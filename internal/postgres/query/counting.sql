@@ -12,6 +12,10 @@ where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> '
 -- Locks alerts in the order of their ids, as every change of several alerts does.
 select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update;
 
+-- name: AlertLockFree :many
+-- Locks those of some alerts that nobody else has locked, and returns them.
+select alert_id from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update skip locked;
+
 -- name: AlertRaise :many
 -- Opens alerts, except for groups that have an open or a held alert.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
