@@ -369,7 +369,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.dispatcher != nil {
 		parts.Go(func() { a.bus.Listen(ctx) })
 		parts.Go(func() { a.dispatcher.Run(ctx) })
-		parts.Go(func() { a.watchBreakers(ctx) })
+		parts.Go(func() { a.runTasks(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 		parts.Go(func() { a.resender.Run(ctx) })
 	}
