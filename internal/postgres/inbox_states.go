@@ -16,14 +16,13 @@ import (
 
 // InboxStates reports whether inboxes have changed, and counts their alerts. Each look reads the number
 // of the newest change, which is cheap with an index. Counting reads the alerts, which takes half a
-// second for a million. So the alerts are counted when there is a new change, and also from time to
-// time, because a transaction may commit after one that began later and has a greater number. If
-// counting takes long, it is done only part of the time.
+// second for a million. So the alerts are counted when something changed, and also from time to
+// time, because alerts are deleted. If counting takes long, it is done only part of the time.
 //
-// The changed alerts are those with a greater number than the newest one shortly before the
-// previous look, so that a transaction that commits late is not missed. If the counts differ
-// without a new change, a transaction took longer than that or alerts were deleted. Then it is
-// unknown what changed.
+// The changed alerts are those whose rows the previous look did not see, according to its snapshot. A
+// change may have a smaller number than others that were seen before: it gets its number when its
+// transaction begins, and is seen when that commits, which may be much later for an action on many
+// alerts. If the counts differ and nothing changed, alerts were deleted. Then it is unknown which.
 type InboxStates struct {
 	db    *DB
 	clock func() time.Time
@@ -39,103 +38,146 @@ func (db *DB) InboxStates(clock func() time.Time) *InboxStates {
 
 // counted is the last count of an inbox.
 type counted struct {
-	newest int64
 	counts alerts.Counts
 	// began is zero before the first count.
 	began time.Time
 	took  time.Duration
-	// looks are the newest changes at past looks, oldest first, back to one look that is older than
-	// lateCommit.
+	// stale says that something changed since.
+	stale bool
+	// late is when the last change was seen that has a smaller number than one that was seen before;
+	// 0 means never. In nanoseconds since the Unix epoch.
+	late int64
+	// looks are the past looks, oldest first. What the last one did not see has a greater number than
+	// the newest change of the first one.
 	looks []look
 }
 
-// look is the time of a look at an inbox, and the newest change at that time.
+// look is the newest change at a time. Transactions before oldest had ended, and those from next on
+// had not begun, according to the snapshot.
 type look struct {
-	at     time.Time
-	newest int64
+	at           time.Time
+	newest       int64
+	snapshot     string
+	oldest, next int64
 }
 
-// since returns the change number after which changes are reported at a look, and stores the look.
-// known is false at the first look.
-func (c *counted) since(newest int64, now time.Time) (change int64, known bool) {
-	for len(c.looks) > 1 && now.Sub(c.looks[1].at) >= lateCommit {
-		c.looks = c.looks[1:]
+// since stores a look. It returns the look before, and the change number after which everything has
+// one that the look before did not see. known is false if there is nothing to compare with.
+func (c *counted) since(now look) (before look, change int64, known bool) {
+	if len(c.looks) > 0 && now.next < c.looks[len(c.looks)-1].next {
+		c.looks = nil // another server, or a restored one, numbers transactions in another way
 	}
 	if known = len(c.looks) > 0; known {
+		before = c.looks[len(c.looks)-1]
+		// What the look before did not see is of transactions that had not ended then. At the time of
+		// this look, they had not begun.
+		begun := 0
+		for i := range c.looks {
+			if c.looks[i].next <= before.oldest {
+				begun = i
+			}
+		}
+		for ; begun > 0 && c.looks[begun].at.Sub(c.looks[1].at) >= earlyNumber; begun-- {
+			c.looks = c.looks[1:]
+		}
 		change = c.looks[0].newest
 	}
-	c.looks = append(slices.Clip(c.looks), look{now, newest})
-	return change, known
+	if len(c.looks) >= mostLooks {
+		c.looks = slices.Delete(slices.Clone(c.looks), 1, 2)
+	}
+	c.looks = append(slices.Clip(c.looks), now)
+	return before, change, known
 }
 
 const (
-	// countAgain is how long a transaction that commits late may go unnoticed.
+	// countAgain is how long deleted alerts may go unnoticed.
 	countAgain = 2 * time.Second
-	// lateCommit is how long before a look a change may have received its number.
-	lateCommit = 3 * time.Second
+	// earlyNumber is how long before its transaction begins a change may have received its number.
+	earlyNumber = 3 * time.Second
+	// mostLooks bounds the looks that are kept while a transaction of any database goes on.
+	mostLooks = 500
 	// If counting takes longer than longCount, the next count waits for countShare times as long.
 	longCount  = 100 * time.Millisecond
 	countShare = 10
 )
 
 // due reports whether to count.
-func (c *counted) due(newest int64, now time.Time) bool {
+func (c *counted) due(now time.Time) bool {
 	since := now.Sub(c.began)
 	if c.took > longCount && since < countShare*c.took {
 		return false
 	}
-	return newest != c.newest || since >= countAgain
+	return c.stale || since >= countAgain
 }
 
 // InboxState returns the state of an inbox, with its counts as of a moment ago.
 func (p *InboxStates) InboxState(ctx context.Context, tenant string) (api.InboxState, error) {
-	newest, err := p.db.queries.AlertNewestChange(ctx, tenant)
+	now, err := p.look(ctx, tenant)
 	if err != nil {
-		return api.InboxState{}, fmt.Errorf("read newest change: %w", err)
+		return api.InboxState{}, err
 	}
 	p.mu.Lock()
 	c := p.inboxes[tenant]
 	p.mu.Unlock()
-	before := c
-	if began := p.clock(); c.began.IsZero() || c.due(newest, began) {
-		counts, err := p.db.Inbox().Counts(ctx, tenant)
-		if err != nil {
+	var changed []uuid.UUID
+	before, since, known := c.since(now)
+	if known {
+		if changed, err = p.changed(ctx, tenant, since, before); err != nil {
 			return api.InboxState{}, err
 		}
-		c.newest, c.counts, c.began, c.took = newest, counts, began, p.clock().Sub(began)
 	}
-	n := c.counts
-	state := api.InboxState{
-		Fingerprint: fmt.Sprintf("%d-%d-%d-%d-%d", newest, n.Pending, n.Firing, n.Acknowledged, n.Resolved), Counts: n,
+	something := len(changed) > 0 || now.newest > before.newest
+	if something && now.newest <= before.newest {
+		c.late = now.at.UnixNano()
 	}
-	since, known := c.since(newest, p.clock())
-	explained := newest > before.newest || n == before.counts
-	if known && explained {
-		if state.Changed, err = p.changed(ctx, tenant, since); err != nil {
+	c.stale = c.stale || something || now.newest != before.newest
+	counts := c.counts
+	if began := p.clock(); c.began.IsZero() || c.due(began) {
+		if c.counts, err = p.db.Inbox().Counts(ctx, tenant); err != nil {
 			return api.InboxState{}, err
 		}
+		c.stale, c.began, c.took = false, began, p.clock().Sub(began)
 	}
 	p.mu.Lock()
 	p.inboxes[tenant] = c
 	p.mu.Unlock()
+	n := c.counts
+	state := api.InboxState{
+		Fingerprint: fmt.Sprintf("%d-%d-%d-%d-%d-%d", now.newest, c.late, n.Pending, n.Firing, n.Acknowledged, n.Resolved), Counts: n,
+	}
+	if (something || n == counts) && len(changed) <= api.MaxChanged {
+		state.Changed = changed
+	}
 	return state, nil
 }
 
-// changed returns the alerts that changed after a change; nil if there are too many.
-func (p *InboxStates) changed(ctx context.Context, tenant string, since int64) ([]uuid.UUID, error) {
+// look looks at an inbox.
+func (p *InboxStates) look(ctx context.Context, tenant string) (look, error) {
+	now := look{at: p.clock()}
+	err := p.db.pool.QueryRow(ctx, `
+select coalesce((select max(a.change) from alert a where a.tenant_id = $1), 0), s::text, pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint
+from pg_current_snapshot() s`, tenant).Scan(&now.newest, &now.snapshot, &now.oldest, &now.next)
+	if err != nil {
+		return now, fmt.Errorf("read newest change: %w", err)
+	}
+	return now, nil
+}
+
+// changed returns the alerts with a change after a number that a look did not see, at most one more
+// than [api.MaxChanged]. The transaction that wrote a row is known by the lower half of its number.
+func (p *InboxStates) changed(ctx context.Context, tenant string, since int64, before look) ([]uuid.UUID, error) {
 	rows, err := p.db.pool.Query(ctx, `
-select a.alert_id from alert a
+with now as materialized (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next)
+select a.alert_id from alert a cross join now
 where a.tenant_id = $1 and a.change > $2
-order by a.change desc limit $3`, tenant, since, api.MaxChanged+1)
+  and not pg_visible_in_snapshot((now.next - ((now.next - a.xmin::text::bigint) & 4294967295))::text::xid8, $3::text::pg_snapshot)
+order by a.change desc limit $4`, tenant, since, before.snapshot, api.MaxChanged+1)
 	if err != nil {
 		return nil, fmt.Errorf("read changed alerts: %w", err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
 		return nil, fmt.Errorf("read changed alerts: %w", err)
-	}
-	if len(ids) > api.MaxChanged {
-		return nil, nil
 	}
 	return ids, nil
 }

@@ -250,6 +250,56 @@ from generate_series(0, $1::int) i`, api.MaxChanged); err != nil {
 	}
 }
 
+// TestInboxStateNamesWhatCommitsLate has changes with a smaller number than others that were seen before,
+// alone and together with a newer one.
+func TestInboxStateNamesWhatCommitsLate(t *testing.T) {
+	db, conn := inboxOf(t)
+	insert(t, conn, raised{id: "1", severity: "INFO"}, raised{id: "2", severity: "INFO"})
+	now := time.Now()
+	states := db.InboxStates(func() time.Time { return now })
+	look := func() api.InboxState {
+		t.Helper()
+		now = now.Add(4 * time.Second)
+		state, err := states.InboxState(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	late := pgtest.Conn(t, conn.Config().ConnString())
+	exec := func(in *pgx.Conn, sql string, args ...any) {
+		t.Helper()
+		if _, err := in.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const change = `update alert set change = nextval('alert_change') where alert_id = $1`
+	look()
+	for _, alone := range []bool{true, false} {
+		exec(late, "begin")
+		exec(late, change, alertID("1"))
+		exec(conn, change, alertID("2"))
+		if state := look(); !slices.Equal(state.Changed, []uuid.UUID{alertID("2")}) {
+			t.Errorf("what committed in time is %v", state.Changed)
+		}
+		look()
+		before := look()
+		exec(late, "commit")
+		want := []uuid.UUID{alertID("1")}
+		if !alone {
+			exec(conn, change, alertID("2"))
+			want = []uuid.UUID{alertID("2"), alertID("1")}
+		}
+		state := look()
+		if state.Fingerprint == before.Fingerprint || !slices.Equal(state.Changed, want) {
+			t.Errorf("alone %t: what committed late is %v, want %v; the state was %s and is %s", alone, state.Changed, want, before.Fingerprint, state.Fingerprint)
+		}
+		if after := look(); after.Fingerprint != state.Fingerprint || len(after.Changed) > 0 {
+			t.Errorf("alone %t: without a further change, the state is %s with %v, and was %s", alone, after.Fingerprint, after.Changed, state.Fingerprint)
+		}
+	}
+}
+
 // TestGroupsSumUpTheirDeliveries has alerts of two issues with messages in several states.
 func TestGroupsSumUpTheirDeliveries(t *testing.T) {
 	db, conn := inboxOf(t)

@@ -266,17 +266,6 @@ func (q *Queries) AlertLock(ctx context.Context, arg AlertLockParams) (string, e
 	return state, err
 }
 
-const alertNewestChange = `-- name: AlertNewestChange :one
-select coalesce(max(change), 0)::bigint from alert where tenant_id = $1
-`
-
-func (q *Queries) AlertNewestChange(ctx context.Context, tenantID string) (int64, error) {
-	row := q.db.QueryRow(ctx, alertNewestChange, tenantID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const alertResolve = `-- name: AlertResolve :exec
 update alert
 set state = 'RESOLVED', resolved_at = now(), resolved_by = $1, held = group_key is not null, change = nextval('alert_change')

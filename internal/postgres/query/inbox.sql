@@ -25,9 +25,6 @@ select count(*) filter (where state = 'PENDING') as pending,
        count(*) filter (where state = 'RESOLVED') as resolved
 from alert where tenant_id = @tenant_id;
 
--- name: AlertNewestChange :one
-select coalesce(max(change), 0)::bigint from alert where tenant_id = @tenant_id;
-
 -- name: AlertExists :one
 select exists (select from alert where tenant_id = @tenant_id and alert_id = @alert_id);
 
