@@ -354,10 +354,10 @@ func (p *Pass) count(ctx context.Context, windows []*Window) (then func(context.
 		}
 	}
 	return func(ctx context.Context, quick bool) {
-		if quick {
-			p.forget(windows[0].key()) // it was asked alone
-		}
 		p.conclude(ctx, windows)
+		if quick && p.Failed[windows[0].ID] == nil {
+			p.forget(windows[0].key()) // it was asked alone, and its newest exchanges could be read
+		}
 	}, nil
 }
 

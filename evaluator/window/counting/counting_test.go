@@ -44,6 +44,8 @@ type source struct {
 	// to each tally, down to everything.
 	poison, slow  string
 	endless, down bool
+	// hidden is a rule whose newest exchanges cannot be read.
+	hidden string
 	// wide is a tenant with too many kinds.
 	wide string
 	// values is the number of values of each attribute; 0 means one.
@@ -130,6 +132,9 @@ func (s *source) Newest(_ context.Context, windows []counting.NewestQuery) ([][]
 	newest := make([][]rules.Exchange, len(windows))
 	asked := 0
 	for i, w := range windows {
+		if w.Scope.Applications[0] == s.hidden {
+			return nil, errPoison
+		}
 		for _, g := range w.Groups {
 			e := rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS}
 			if g.Group == s.lags && len(s.newest) < s.lagsFor {
@@ -196,6 +201,28 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 			t.Errorf("failed at once: %v", got.Failed)
 		case pass > 0 && (len(got.Failed) != 1 || !errors.Is(why, errPoison)):
 			t.Errorf("failed %v", got.Failed)
+		}
+	}
+}
+
+// TestRuleWhoseNewestExchangeCannotBeReadFails has a rule that can be counted in each pass.
+func TestRuleWhoseNewestExchangeCannotBeReadFails(t *testing.T) {
+	s := &source{hidden: "042"}
+	c := newCounter(s)
+	for pass := range 4 {
+		got := count(t.Context(), c, windowtest.Request(windowtest.Some(120)))
+		if diff := cmp.Diff(windowtest.UpTo(120, "042"), got.names); diff != "" || got.SourceErr != nil {
+			t.Errorf("%v\n%s", got.SourceErr, diff)
+		}
+		why := got.Failed[windowtest.RuleOf(42, "").ID]
+		if pass > 0 && (len(got.Failed) != 1 || !errors.Is(why, errPoison)) || pass == 0 && len(got.Failed) > 0 {
+			t.Errorf("pass %d: failed %v", pass, got.Failed)
+		}
+	}
+	s.hidden = ""
+	for range 2 {
+		if got := count(t.Context(), c, windowtest.Request(windowtest.Some(120))); len(got.names) != 120 || len(got.Failed) > 0 {
+			t.Errorf("once it can be read: %d rules, failed %v", len(got.names), got.Failed)
 		}
 	}
 }
