@@ -191,7 +191,7 @@ const (
 	unknownSetting, settingConstraint, tooManyRowsOrBytes = 115, 452, 396
 	readOnly, accessDenied, authenticationFailed          = 164, 497, 516
 	decimalOverflow, cannotCompileRegexp                  = 407, 427
-	memoryLimitExceeded                                   = 241
+	memoryLimitExceeded, syntaxError                      = 241, 62
 )
 
 // RefusedError is an error that ClickHouse returned, unlike one of the connection to it.
@@ -220,6 +220,10 @@ func (s *Source) explain(err error) error {
 	}
 	message, _, _ := strings.Cut(said.Message, " in scope ")
 	refusal := &RefusedError{Code: said.Code, Text: message, Remedy: s.remedy(said.Code)}
+	if said.Code == syntaxError && strings.Contains(message, "max_query_size") {
+		refusal.Text = "the query is longer than max_query_size"
+		refusal.Remedy = "use fewer names and fewer wildcards in the rule, or raise max_query_size in the user's settings profile"
+	}
 	if said.Code == tooManyRowsOrBytes {
 		return fmt.Errorf("%w: %w", source.ErrTooMuch, refusal)
 	}
