@@ -79,3 +79,10 @@ func Statements(m Mapping, scan source.Scan, o source.ObserveQuery, narrow sourc
 	}
 	return texts, nil
 }
+
+// TenantParameters returns the parameters of the condition that a row belongs to some tenants.
+func TenantParameters(m Mapping, of source.Tenants) map[string]string { //nolint:gocritic // a test copies once
+	parameters := map[string]string{}
+	m.tenants(parameters, of)
+	return parameters
+}

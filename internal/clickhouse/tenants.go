@@ -9,8 +9,9 @@ import (
 	"tocsin/evaluator/source"
 )
 
-// maxTenantNames bounds the names of tenants in a query, in bytes. Each byte is sent as two
-// hexadecimal digits, over HTTP in the address.
+// maxTenantNames is how many bytes the names of tenants in a query may have before the share decides, and in
+// one parameter. Each byte is sent as two hexadecimal digits, over HTTP in the address, of which ClickHouse
+// refuses a parameter of more than 128 KiB.
 const maxTenantNames = 16 << 10
 
 // one returns the tenants for a query about a single one.
@@ -42,14 +43,36 @@ func (m *Mapping) tenants(parameters map[string]string, t source.Tenants) string
 	names := strings.Join(t.Names, "\x00")
 	switch {
 	case t.Of == 0 || len(names) <= maxTenantNames:
-		parameters["tenants"] = hexadecimal(names)
-		return m.tenant() + ` IN splitByChar('\0', unhex({tenants:String}))`
+		return m.tenant() + " IN " + listOf(parameters, names)
 	case t.Of == 1:
 		return ""
 	default:
 		parameters["of"], parameters["index"] = strconv.FormatUint(uint64(t.Of), 10), strconv.FormatUint(uint64(t.Index), 10)
 		return fmt.Sprintf("xxHash64(%s) %% {of:UInt32} = {index:UInt32}", m.tenant())
 	}
+}
+
+// listOf returns names that are separated by zero bytes, in as few parameters as possible.
+func listOf(parameters map[string]string, names string) string {
+	var parts []string
+	for more := true; more; {
+		part := names
+		if more = len(names) > maxTenantNames; more {
+			// No name is that long.
+			end := strings.LastIndexByte(names[:maxTenantNames], 0)
+			part, names = names[:end], names[end+1:]
+		}
+		name := "tenants"
+		if len(parts) > 0 {
+			name += "_" + strconv.Itoa(len(parts))
+		}
+		parameters[name] = hexadecimal(part)
+		parts = append(parts, `splitByChar('\0', unhex({`+name+`:String}))`)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "arrayConcat(" + strings.Join(parts, ", ") + ")"
 }
 
 // rowsOf returns the condition for the terminal rows of some tenants, and prunes to a range of
