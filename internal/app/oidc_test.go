@@ -365,6 +365,9 @@ func TestWhomAProviderCannotLetIn(t *testing.T) {
 	}{
 		{"an address that has a password", "email-taken", map[string]any{"sub": "x", "email": strings.ToUpper(adminEmail)}, nil},
 		{"no address", "provider", map[string]any{"sub": "x"}, nil},
+		{"no subject", "provider", map[string]any{"email": "grace@example.com"}, nil},
+		{"a subject that cannot be stored", "provider", map[string]any{"sub": "a\x00b", "email": "grace@example.com"}, nil},
+		{"a subject that is too long", "provider", map[string]any{"sub": rand.Text() + strings.Repeat("x", 9000), "email": "grace@example.com"}, nil},
 		{"another nonce", "provider", good, func(c map[string]any) { c["nonce"] = "other" }},
 		{"for another client", "provider", good, func(c map[string]any) { c["aud"] = "other" }},
 		{"of another issuer", "provider", good, func(c map[string]any) { c["iss"] = "https://evil.example" }},

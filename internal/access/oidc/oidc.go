@@ -13,6 +13,7 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -25,6 +26,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -67,6 +69,9 @@ const (
 	attemptLifetime = 10 * time.Minute
 	providerTimeout = 10 * time.Second
 	maxReturn       = 2000
+	// maxCookie is how long a cookie may be. Browsers drop one that has more than 4096 bytes with its
+	// name.
+	maxCookie = 4000
 )
 
 // Problem is why a person was not let in, as the page shows it.
@@ -151,12 +156,26 @@ func (p *Provider) Begin(ctx context.Context, returnTo string) (target, cookie s
 		State: access.NewSecret(), Nonce: access.NewSecret(), Verifier: oauth2.GenerateVerifier(),
 		Return: CleanReturn(returnTo), ExpiresAt: p.Now().Add(attemptLifetime),
 	}
-	plain, err := json.Marshal(a)
-	if err != nil {
-		return "", "", fmt.Errorf("encode attempt: %w", err)
+	if cookie, err = p.sealed(&a); err == nil && len(cookie) > maxCookie {
+		a.Return = "/"
+		cookie, err = p.sealed(&a)
 	}
-	target = config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
-	return target, base64.RawURLEncoding.EncodeToString(p.Seal(plain)), nil
+	if err != nil {
+		return "", "", err
+	}
+	return config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), cookie, nil
+}
+
+// sealed returns the cookie of an attempt. A path with many parameters has many characters that JSON
+// for HTML writes with six bytes.
+func (p *Provider) sealed(a *attempt) (string, error) {
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(a); err != nil {
+		return "", fmt.Errorf("encode attempt: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(p.Seal(plain.Bytes())), nil
 }
 
 // Finish returns the account of the person who comes back, and where to return to. Its arguments
@@ -235,7 +254,10 @@ func (p *Provider) account(issuer, subject string, claims map[string]any) (acces
 	if access.CheckEmail(who.Email) != nil {
 		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; add the scope that provides one to TOCSIN_OIDC_SCOPES")}
 	}
-	if who.Name == "" || len(who.Name) > 200 {
+	if subject == "" || len(subject) > maxSubjectBytes || strings.ContainsRune(subject, 0) {
+		return who, &Error{Unusable, fmt.Errorf("the id_token has no subject of 1 to %d bytes; let the provider give one", maxSubjectBytes)}
+	}
+	if strings.TrimSpace(who.Name) == "" || len(who.Name) > maxPersonBytes || strings.ContainsFunc(who.Name, unicode.IsControl) {
 		who.Name = who.Email
 	}
 	if who.Role = p.role(claims); who.Role == "" {
@@ -264,10 +286,12 @@ func valuesOf(claims map[string]any, claim string) []string {
 	return texts
 }
 
-// Bounds of the stored groups of a person.
+// Bounds of what is stored about a person.
 const (
-	maxGroups     = 1000
-	maxGroupBytes = 200
+	maxSubjectBytes = 1000
+	maxPersonBytes  = 200
+	maxGroups       = 1000
+	maxGroupBytes   = 200
 )
 
 // groups returns the groups in the claim. Texts that Postgres cannot store are left out.
