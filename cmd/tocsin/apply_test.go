@@ -16,6 +16,7 @@ func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
 	const (
 		rule    = "rules: [{name: r, severity: INFO, fireMode: PER_EXCHANGE}]\n"
 		webhook = "webhooks: [{name: w, kind: generic, url: \"https://example.com/\"}]\n"
+		user    = "users: [{email: a@example.com, name: a, role: viewer, disabled: true}]\n"
 	)
 	reply := func(contentType, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -31,6 +32,19 @@ func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
 		}
 		panic(http.ErrAbortHandler)
 	}
+	// Makes what is to be made, and sends an answer that ends too early or is none.
+	garbles := func(length, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				reply("application/json", `{"items":[]}`)(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", length)
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, body)
+		}
+	}
 	for name, c := range map[string]struct {
 		files  string
 		server http.HandlerFunc
@@ -42,6 +56,27 @@ func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
 		"a page, webhooks":      {webhook, reply("text/html", "<html>Sign in</html>"), "the response is not from Tocsin's API", "created"},
 		"another API, webhooks": {webhook, reply("application/json", `{"ok":true}`), "the response is not from Tocsin's API", "created"},
 		"a lost answer":         {webhook, dies, "it may have been changed all the same", "nothing was changed"},
+		"a cut answer":          {webhook, garbles("99", `{"id":`), "it may have been changed all the same", "nothing was changed"},
+		"a garbled answer":      {webhook, garbles("2", `}{`), "it may have been changed all the same", "nothing was changed"},
+		"a page as an answer": {webhook, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				reply("application/json", `{"items":[]}`)(w, r)
+				return
+			}
+			reply("text/html", "<html>Sign in</html>")(w, r)
+		}, "it may have been changed all the same", "nothing was changed"},
+		"half of a step": {user, func(w http.ResponseWriter, r *http.Request) {
+			switch r.Method {
+			case http.MethodGet:
+				reply("application/json", `{"items":[]}`)(w, r)
+			case http.MethodPost:
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusCreated)
+				_, _ = io.WriteString(w, `{"id":"6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a11","version":1}`)
+			default:
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}, "the user was created, but not disabled", "nothing was changed"},
 		"a refusal of what is made": {webhook, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				reply("application/json", `{"items":[]}`)(w, r)

@@ -133,8 +133,11 @@ func (a *applying) user(i int, want *userEntry, is *api.User) step {
 			if err := answered(made, err); err != nil {
 				return a.wrong(err, prefix)
 			}
-			if want.Disabled && made.JSON201 != nil {
-				return edit(ctx, made.JSON201)
+			if !want.Disabled || made.JSON201 == nil {
+				return nil
+			}
+			if err := edit(ctx, made.JSON201); err != nil {
+				return begunError{fmt.Errorf("the user was created, but not disabled: %w", err)}
 			}
 			return nil
 		}

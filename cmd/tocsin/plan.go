@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -105,7 +105,7 @@ func (p *plan) sum(out io.Writer, would bool) error {
 	return err
 }
 
-// run executes the plan. If a step fails, it says which steps were done.
+// run executes the plan. If a step fails, it says what was done.
 func (p *plan) run(ctx context.Context) error {
 	done := 0
 	for _, s := range p.steps {
@@ -113,26 +113,46 @@ func (p *plan) run(ctx context.Context) error {
 			continue
 		}
 		if err := s.run(ctx); err != nil {
-			if done > 0 {
-				return fmt.Errorf("%s %s: %w; everything above this in the plan is done; remove the cause and run the command again", s.kind, shown(s.name), err)
-			}
-			if unanswered(err) {
-				return fmt.Errorf("%s %s: %w; it may have been changed all the same: run the command again", s.kind, shown(s.name), err)
-			}
-			return fmt.Errorf("%s %s: %w; nothing was changed", s.kind, shown(s.name), err)
+			return fmt.Errorf("%s %s: %w; %s", s.kind, shown(s.name), err, outcome(err, done > 0))
 		}
 		done++
 	}
 	return nil
 }
 
-// unanswered reports whether the server may have done what it was asked, although the answer is an error.
-func unanswered(err error) bool {
-	if _, lost := errors.AsType[*url.Error](err); lost {
-		return true
+// outcome says what was done when a step failed, and what to do.
+func outcome(err error, others bool) string {
+	above := "everything above this in the plan is done; "
+	if !others {
+		above = ""
 	}
-	refused, ok := errors.AsType[*api.Problem](err)
-	return ok && refused.Status >= http.StatusInternalServerError
+	switch _, begun := errors.AsType[begunError](err); {
+	case begun:
+		return above + "remove the cause and run the command again"
+	case unanswered(err):
+		return above + "it may have been changed all the same: run the command again"
+	case others:
+		return above + "remove the cause and run the command again"
+	}
+	return "nothing was changed"
+}
+
+// begunError is the error of a step that has changed something. It says what.
+type begunError struct{ error }
+
+// Unwrap returns the cause.
+func (b begunError) Unwrap() error { return b.error }
+
+// unanswered reports whether the server may have done what it was asked, although the answer is an error or
+// could not be read.
+func unanswered(err error) bool {
+	if refused, ok := errors.AsType[*api.Problem](err); ok && !errors.Is(err, errForeign) {
+		return refused.Status >= http.StatusInternalServerError
+	}
+	_, lost := errors.AsType[net.Error](err)
+	_, garbled := errors.AsType[*json.SyntaxError](err)
+	_, other := errors.AsType[*json.UnmarshalTypeError](err)
+	return lost || garbled || other || errors.Is(err, errForeign) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
 func writeChange(b *strings.Builder, field string, before, after any) {
