@@ -219,9 +219,9 @@ func (s *server) GetUsualDuration(ctx context.Context, req GetUsualDurationReque
 	}
 	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
 	defer cancel()
-	scope := rules.Scope{Applications: named(e.Application), Routes: named(e.Route), Environments: named(e.Environment)}
 	found, err := s.Exchanges.Durations(ctx, rules.DurationQuery{
-		TenantID: tenantOf(ctx), FromNS: e.StartTimeNS - usualWithin.Nanoseconds(), ToNS: e.StartTimeNS, Scope: scope, Limit: mostUsual,
+		TenantID: tenantOf(ctx), FromNS: e.StartTimeNS - usualWithin.Nanoseconds(), ToNS: e.StartTimeNS,
+		Application: e.Application, Route: e.Route, Environment: e.Environment, Limit: mostUsual,
 	})
 	if err != nil {
 		return nil, fromSource("read usual duration", err)

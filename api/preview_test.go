@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -334,7 +333,7 @@ func TestUsualDurationIsOfTheSameRouteBefore(t *testing.T) {
 	}
 	q := b.past.asked
 	if q.TenantID != "acme" || q.ToNS != a.Exchange.StartTimeNS || q.ToNS-q.FromNS != int64(24*time.Hour) || q.Limit != 10_000 ||
-		!slices.Equal(q.Scope.Routes, []string{a.Exchange.Route}) || !slices.Equal(q.Scope.Applications, []string{a.Exchange.Application}) {
+		q.Route != a.Exchange.Route || q.Application != a.Exchange.Application || q.Environment != a.Exchange.Environment {
 		t.Errorf("asked for %+v", q)
 	}
 	b.past.err = errors.New("clickhouse is away")

@@ -54,7 +54,8 @@ type DurationQuery struct {
 	TenantID string
 	// FromNS is inclusive, ToNS exclusive; both are start times.
 	FromNS, ToNS int64
-	Scope        Scope
+	// Those of the exchanges, in which a * stands for itself; empty means any.
+	Application, Route, Environment string
 	// Limit is how many exchanges, newest first, are read; at least 1.
 	Limit int
 }

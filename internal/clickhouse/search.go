@@ -174,13 +174,22 @@ FROM (
 	return q
 }
 
-// Durations returns how long the newest completed exchanges of a scope took.
-func (s *Source) Durations(ctx context.Context, d rules.DurationQuery) (rules.Durations, error) {
-	matches, err := predicate(&s.mapping, d.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed}})
-	if err != nil {
-		return rules.Durations{}, fmt.Errorf("read durations: %w", err)
+// named adds the condition that a value is a name, unless that is empty. A * stands for itself.
+func (b *builder) named(expression, parameter, name string) {
+	if name != "" {
+		b.and(b.in(operand(expression), parameter, []string{name}))
 	}
-	q := durationQuery(&s.mapping, d, matches)
+}
+
+// Durations returns how long the newest completed exchanges of a route took.
+func (s *Source) Durations(ctx context.Context, d rules.DurationQuery) (rules.Durations, error) {
+	m := &s.mapping
+	b := builder{parameters: map[string]string{}}
+	b.and(m.hasStatus([]rules.Status{rules.Completed}))
+	b.named(m.Application, "application", d.Application)
+	b.named(m.Route, "route", d.Route)
+	b.named(m.Environment, "environment", d.Environment)
+	q := durationQuery(m, d, b.condition())
 	var n uint64
 	var found rules.Durations
 	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&n, &found.MedianNS, &found.P95NS); err != nil {

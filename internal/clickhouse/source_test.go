@@ -489,12 +489,13 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 		})
 		add(i, func(e *rules.Exchange) { e.ExecutionID, e.Route, e.DurationNS = "other"+e.ExecutionID, "other", 1 })
 	}
+	add(101, func(e *rules.Exchange) { e.Route = "*" })
 	add(0, func(e *rules.Exchange) { e.DurationNS = 1 })
 	add(999, func(e *rules.Exchange) { e.DurationNS = 1 })
 	db.Insert(t, all...)
 	q := rules.DurationQuery{
 		TenantID: all[0].TenantID, FromNS: to - 500*second, ToNS: to, Limit: 1_000,
-		Scope: rules.Scope{Applications: []string{"orders"}, Routes: []string{"order-to-erp"}},
+		Application: "orders", Route: "order-to-erp",
 	}
 	want := rules.Durations{Exchanges: 100, MedianNS: 51 * second, P95NS: 96 * second}
 	if got, err := ch.Durations(t.Context(), q); err != nil || got != want {
@@ -505,7 +506,13 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	if got, err := ch.Durations(t.Context(), q); err != nil || got != want {
 		t.Errorf("durations of the newest %+v, %v", got, err)
 	}
-	q.Scope.Routes = []string{"unknown"}
+	for name, n := range map[string]int64{"order*": 0, "*": 1, "unknown": 0} { // "*" is also the name of a route
+		q.Route = name
+		if got, err := ch.Durations(t.Context(), q); err != nil || got.Exchanges != n {
+			t.Errorf("durations of the route %q: %+v, %v", name, got, err)
+		}
+	}
+	q.Route = "unknown"
 	if got, err := ch.Durations(t.Context(), q); err != nil || got != (rules.Durations{}) {
 		t.Errorf("durations of nothing %+v, %v", got, err)
 	}
