@@ -88,7 +88,11 @@ func (s *server) exchangeQuery(ctx context.Context, p *SearchExchangesParams) (q
 	if len(q.Filter.Statuses) == 0 {
 		q.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
 	}
-	if q.FromNS, q.ToNS, err = s.searchRange(p.From, p.To); err != nil {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return q, fmt.Errorf("search exchanges: %w", err)
+	}
+	if q.FromNS, q.ToNS, err = searchRange(now, p.From, p.To); err != nil {
 		return q, err
 	}
 	if q.Before, err = exchangeMark(p.Cursor); err != nil {
@@ -112,9 +116,9 @@ func patterns(parameter string, names []string) error {
 	return texts(parameter, names, maxScopeBytes)
 }
 
-// searchRange returns the range of start times of a search.
-func (s *server) searchRange(from, to *time.Time) (fromNS, toNS int64, err error) {
-	end := s.Now()
+// searchRange returns the range of start times of a search. It ends now by default.
+func searchRange(now time.Time, from, to *time.Time) (fromNS, toNS int64, err error) {
+	end := now
 	if to != nil {
 		end = *to
 	}
@@ -161,7 +165,10 @@ func (s *server) ListExchangeFacets(ctx context.Context, req ListExchangeFacetsR
 	if err != nil {
 		return nil, err
 	}
-	now := s.Now()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list values: %w", err)
+	}
 	q := rules.FacetQuery{
 		TenantID: tenantOf(ctx), Field: field[0], FromNS: now.Add(-last).UnixNano(), ToNS: now.UnixNano(), Prefix: deref(p.Prefix), Limit: limit,
 		Scope: rules.Scope{Environments: deref(p.Environment), Applications: deref(p.Application)},
@@ -232,12 +239,4 @@ func (s *server) GetUsualDuration(ctx context.Context, req GetUsualDurationReque
 		answer.MedianNs, answer.P95Ns = &median, &p95
 	}
 	return answer, nil
-}
-
-// named restricts to a name, if there is one.
-func named(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
 }

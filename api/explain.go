@@ -99,7 +99,10 @@ func (s *server) explained(ctx context.Context, p *ExplainExchangeParams, last t
 			return e, nil
 		}
 	}
-	now := s.Now()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return rules.Exchange{}, fmt.Errorf("explain exchange: %w", err)
+	}
 	found, err := s.Exchanges.Search(ctx, rules.ExchangeQuery{
 		TenantID: tenantOf(ctx), FromNS: now.Add(-last).UnixNano(), ToNS: now.UnixNano(), ExecutionID: p.ExecutionID, Limit: 1,
 		Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}},
