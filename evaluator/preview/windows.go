@@ -190,13 +190,21 @@ func edges(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
 }
 
 // distinct returns each exchange once. If there are several rows, an observed one counts, and of
-// these the one that ended last.
+// these the one that ended last, with the longest duration of all rows.
 func distinct(list []counted) []counted {
 	last := map[bool]int{true: 0, false: 1}
 	slices.SortFunc(list, func(a, b counted) int {
 		return cmp.Or(strings.Compare(a.key, b.key), last[a.observed]-last[b.observed], cmp.Compare(b.endedNS, a.endedNS), cmp.Compare(b.startNS, a.startNS))
 	})
-	return slices.CompactFunc(list, func(a, b counted) bool { return a.key == b.key })
+	once := list[:0]
+	for _, c := range list {
+		if n := len(once); n > 0 && once[n-1].key == c.key {
+			once[n-1].durationNS = max(once[n-1].durationNS, c.durationNS)
+		} else {
+			once = append(once, c)
+		}
+	}
+	return once
 }
 
 // sum is a part of a value.
