@@ -181,17 +181,25 @@ func (d *Deleter) Run(ctx context.Context) {
 }
 
 // Pass sweeps everything that is old enough, batch by batch. After each batch it pauses for as long
-// as the batch took. If it returns an error, it still returns what it did.
+// as the batch took. What cannot be swept does not keep the rest from being swept. If Pass returns an
+// error, it still returns what it did.
 func (d *Deleter) Pass(ctx context.Context) (result Result, err error) {
 	bodies := d.bodies(ctx)
 	if errors.Is(bodies, ErrBusy) {
 		return result, bodies
 	}
-	if result.Contents, err = d.responses(ctx); err != nil {
-		return result, errors.Join(bodies, fmt.Errorf("sweep responses: %w", err))
+	var responses error
+	if result.Contents, responses = d.responses(ctx); responses != nil {
+		responses = fmt.Errorf("sweep responses: %w", responses)
+		if final(ctx, responses) {
+			return result, errors.Join(bodies, responses)
+		}
 	}
 	if result.Alerts, err = d.alerts(ctx); err != nil {
-		return result, errors.Join(bodies, fmt.Errorf("sweep alerts: %w", err))
+		return result, errors.Join(bodies, responses, fmt.Errorf("sweep alerts: %w", err))
+	}
+	if responses != nil {
+		return result, errors.Join(bodies, responses)
 	}
 	if err := d.Store.Done(ctx, d.Keep.Alerts); err != nil {
 		d.failed(ctx, err)

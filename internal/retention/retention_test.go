@@ -26,6 +26,8 @@ type memoryStore struct {
 	partitions      int
 	partitionsInUse bool
 	width           time.Duration
+	// stuck says that no response can be deleted.
+	stuck bool
 }
 
 func (s *memoryStore) Bodies(_ context.Context, _, width time.Duration, _ int) (more bool, err error) {
@@ -40,6 +42,9 @@ func (s *memoryStore) Bodies(_ context.Context, _, width time.Duration, _ int) (
 func (s *memoryStore) Responses(_ context.Context, _ time.Duration, most int) (int, error) {
 	if s.busy {
 		return 0, retention.ErrBusy
+	}
+	if s.stuck {
+		return 0, errors.New("index is corrupted")
 	}
 	s.sizes = append(s.sizes, most)
 	n := min(most, s.responses)
@@ -110,6 +115,16 @@ func TestFailuresPassBy(t *testing.T) {
 		s, o = &memoryStore{alerts: 1000, failTimes: 8}, &observer{}
 		if result, err = deleter(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
 			t.Errorf("%+v, %v, observer %+v; want one failure observer and the rest swept", result, err, o)
+		}
+	})
+}
+
+func TestAlertsAreSweptWhereResponsesCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := &memoryStore{alerts: 1000, stuck: true}, &observer{}
+		result, err := deleter(t, s, o).Pass(t.Context())
+		if err == nil || result.Alerts != 1000 || o.failures != 1 || s.done > 0 {
+			t.Errorf("%+v, %v, observer %+v, %d passes noted; want one failure and all alerts swept", result, err, o, s.done)
 		}
 	})
 }
