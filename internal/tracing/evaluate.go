@@ -124,10 +124,14 @@ type windows struct {
 // Evaluate evaluates window rules.
 func (w windows) Evaluate(ctx context.Context, request window.Request) window.Outcome {
 	ctx, end := w.read(ctx, "windows")
-	outcome := w.Windows.Evaluate(ctx, request)
-	end(len(outcome.Changes), outcome.SourceErr)
+	outcome := window.Outcome{SourceErr: errPanicked}
+	defer func() { end(len(outcome.Changes), outcome.SourceErr) }()
+	outcome = w.Windows.Evaluate(ctx, request)
 	return outcome
 }
+
+// errPanicked is the error of an evaluation that does not return.
+var errPanicked = errors.New("panicked")
 
 // Store returns a store that records its commits, and the notifications that they write, as spans.
 func (t *Tracer) Store(s evaluator.Store) evaluator.Store { return store{s, t} }

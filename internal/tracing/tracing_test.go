@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -215,6 +217,28 @@ func TestTheExchangesOwnSpan(t *testing.T) {
 		if got := ofExchange(id); got.IsValid() != want {
 			t.Errorf("%q is %+v", id, got)
 		}
+	}
+}
+
+// panicking is an evaluation with a bug.
+type panicking struct{}
+
+func (panicking) Evaluate(context.Context, window.Request) window.Outcome { panic("a bug") }
+
+func TestAnEvaluationThatPanicsIsShown(t *testing.T) {
+	t.Parallel()
+	r, memory := tracer(0)
+	ctx, end := r.Pass(t.Context(), 0)
+	func() {
+		defer func() { end(evaluator.Result{}, fmt.Errorf("panic: %v", recover())) }()
+		r.Windows(panicking{}).Evaluate(ctx, window.Request{})
+	}()
+	var got []string
+	for _, s := range memory.GetSpans() {
+		got = append(got, s.Name+" "+s.Status.Code.String())
+	}
+	if want := []string{"read Error", "pass Error"}; !slices.Equal(got, want) {
+		t.Errorf("exported %q, want %q", got, want)
 	}
 }
 
