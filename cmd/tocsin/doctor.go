@@ -46,15 +46,15 @@ func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	if d.SelfTest {
-		f, err := d.selfTest(ctx)
-		if err != nil {
-			return explainRefusal(err)
+		var f clickhouse.Finding
+		if f, failed = d.selfTest(ctx); failed == nil {
+			failed = report(f)
+		} else {
+			failed = explainRefusal(failed)
 		}
-		healthy = healthy && f.Verdict != clickhouse.Broken
-		if err := report(f); err != nil {
-			return err
-		}
+		healthy = healthy && failed == nil && f.Verdict != clickhouse.Broken
 	}
 	if d.JSON {
 		encoder := json.NewEncoder(out)
@@ -62,6 +62,9 @@ func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 		if err := encoder.Encode(map[string]any{"healthy": healthy, "findings": findings}); err != nil {
 			return err
 		}
+	}
+	if failed != nil {
+		return failed
 	}
 	if !healthy {
 		return exitError{code: 1, err: errors.New("some checks failed; see above")}

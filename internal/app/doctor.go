@@ -67,6 +67,9 @@ func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) erro
 		within, cancel := context.WithTimeout(ctx, lookTimeout)
 		parts[0](within)
 		cancel()
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("the examination was interrupted: %w", ctx.Err()) // which its last part may take for a fault
+		}
 		parts = parts[1:]
 	}
 }
@@ -82,8 +85,10 @@ type examination struct {
 	// postgresAhead and clickhouseAhead are how far a database's clock is ahead of this machine's;
 	// nil while unknown.
 	postgresAhead, clickhouseAhead *ahead
-	// receivers are the addresses of enabled webhooks.
+	// receivers are the addresses of enabled webhooks. lacking has how many of these are for a preset that this machine
+	// does not have, by its id.
 	receivers []string
+	lacking   map[string]int
 }
 
 func (d *examination) add(v clickhouse.Verdict, about, text, remedy string) {

@@ -31,7 +31,11 @@ func (d *examination) keys(ctx context.Context) {
 	if d.db == nil {
 		return
 	}
+	d.lacking = map[string]int{}
 	opened, sealed, err := d.openWebhooks(ctx)
+	for _, id := range slices.Sorted(maps.Keys(d.lacking)) {
+		d.add(clickhouse.Broken, "receivers", fmt.Sprintf("enabled webhooks for the receiver %s, whose file this machine does not have: %d; their messages wait", id, d.lacking[id]), "name its file in TOCSIN_RECEIVERS")
+	}
 	switch {
 	case err != nil:
 		d.failed("keys", err, remedyPostgres)
@@ -103,7 +107,7 @@ func (d *examination) presetURL(id string, inputs map[string]string) string {
 	}
 	p := set.Get(id)
 	if p == nil {
-		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", whose file this machine does not have; its messages wait", "name its file in TOCSIN_RECEIVERS")
+		d.lacking[id]++
 		return ""
 	}
 	to, err := p.Target(preset.Fired, preset.About{}, inputs)

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -111,6 +112,23 @@ func TestDoctorFindsAHealthyReplicaHealthy(t *testing.T) {
 		"OK clocks: offset from Postgres's clock", "OK keys: the secrets of all 1 webhooks can be decrypted", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
 }
 
+// TestDoctorThatIsInterruptedFindsNoFault interrupts the examination before anything is connected to.
+func TestDoctorThatIsInterruptedFindsNoFault(t *testing.T) {
+	t.Parallel()
+	p := newInstallation(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	healthy, err := app.Doctor(ctx, p.Options, func(f clickhouse.Finding) error {
+		if f.Verdict != clickhouse.OK {
+			t.Errorf("found %+v", f)
+		}
+		interrupt()
+		return nil
+	})
+	if healthy || !errors.Is(err, context.Canceled) {
+		t.Errorf("healthy is %v, %v", healthy, err)
+	}
+}
+
 func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 	t.Parallel()
 	other := base64.StdEncoding.EncodeToString([]byte("another key of 32 bytes, long ag"))
@@ -140,6 +158,11 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"no bus": {func(_ *testing.T, p *installation) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
 		}, []string{"BROKEN wake-up bus: redis", "TOCSIN_BUS_URL"}, false},
+		"a receiver without its file": {func(t *testing.T, p *installation) {
+			t.Helper()
+			p.webhook(t, p.EncryptionKey, p.receiver)
+			p.exec(t, `update webhook set preset = 'pager-of-ours'`)
+		}, []string{"BROKEN receivers: enabled webhooks for the receiver pager-of-ours, whose file this machine does not have: 2; their messages wait", "TOCSIN_RECEIVERS"}, false},
 		"a private receiver": {func(t *testing.T, p *installation) {
 			t.Helper()
 			p.OutgoingAllow = nil
