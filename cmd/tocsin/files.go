@@ -111,8 +111,12 @@ func exportedRules(ctx context.Context, server *api.ClientWithResponses) ([]any,
 	return document.Rules, err
 }
 
-// replaceFile replaces a file completely, or leaves it as it was.
+// replaceFile replaces a file completely, or leaves it as it was. The file keeps its permissions.
 func replaceFile(path string, content []byte) (err error) {
+	mode := os.FileMode(0o644)
+	if was, err := os.Stat(path); err == nil {
+		mode = was.Mode().Perm()
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".tocsin-*")
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)
@@ -123,7 +127,7 @@ func replaceFile(path string, content []byte) (err error) {
 		}
 	}()
 	_, err = file.Write(content)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+	if err = errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
