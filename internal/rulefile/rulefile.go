@@ -23,8 +23,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxNodes bounds the size to which anchors may expand a file.
-const maxNodes = 1_000_000
+// maxNodes and maxDepth bound the size to which anchors may expand a file.
+const (
+	maxNodes = 1_000_000
+	maxDepth = 100
+)
 
 // The sections of a document.
 const (
@@ -113,8 +116,8 @@ func (d *Document) add(section string, r *reader, nodes []*yaml.Node) error {
 
 // reader converts the nodes of a file to JSON values.
 type reader struct {
-	file string
-	left int
+	file        string
+	left, depth int
 }
 
 func (r *reader) at(n *yaml.Node, format string, args ...any) error {
@@ -133,7 +136,15 @@ func (r *reader) value(n *yaml.Node) (any, error) {
 	if r.left--; r.left < 0 {
 		return nil, r.at(n, "the file contains more than %d values", maxNodes)
 	}
-	switch n = target(n); n.Kind {
+	if r.depth++; r.depth > maxDepth {
+		return nil, r.at(n, "the values are nested more than %d deep; an anchor must not contain itself", maxDepth)
+	}
+	defer func() { r.depth-- }()
+	n = target(n)
+	if tag := n.ShortTag(); n.Kind == yaml.MappingNode && tag != "!!map" || n.Kind == yaml.SequenceNode && tag != "!!seq" {
+		return nil, r.at(n, "%s is not supported", tag)
+	}
+	switch n.Kind {
 	case yaml.MappingNode:
 		return r.mapping(n)
 	case yaml.SequenceNode:

@@ -104,6 +104,9 @@ func TestAFileIsRefused(t *testing.T) {
 		"rules:\n  - a: .nan":         "f.yaml:2:8: .nan is not a number that JSON allows",
 		"rules:\n\t- a":               "f.yaml: line 2",
 		bomb:                          "contains more than",
+		"rules:\n  - &a {b: [*a]}":    "f.yaml:2:13: the values are nested more than 100 deep; an anchor must not contain itself",
+		"rules:\n  - a: !include [b]": "f.yaml:2:8: !include is not supported",
+		"rules:\n  - !ours {name: b}": "f.yaml:2:5: !ours is not supported",
 	} {
 		var d rulefile.Document
 		if err := d.Add("f.yaml", []byte(content)); err == nil || !strings.Contains(err.Error(), want) {
