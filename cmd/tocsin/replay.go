@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,12 @@ type replay struct {
 	Cancel   bool       `help:"Cancel the running replay of the rule, instead of starting one."`
 }
 
-// replayPoll is the time between two looks at a replay.
-const replayPoll = time.Second
+// replayPoll is the time between two looks at a replay. After so many looks in a row without an answer, it is not followed
+// any more.
+const (
+	replayPoll     = time.Second
+	unansweredMost = 60
+)
 
 // Run starts a replay and follows it to its end.
 func (r *replay) Run(ctx context.Context, out io.Writer) error {
@@ -129,16 +134,27 @@ func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
 	return err
 }
 
-// follow waits for the end of a replay. A replay that fails or is cancelled is an error.
+// follow waits for the end of a replay. A replay that fails or is cancelled is an error. The server may be away meanwhile,
+// for example because it is updated.
 func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.UUID, out io.Writer) error {
 	ticker := time.NewTicker(replayPoll)
 	defer ticker.Stop()
+	lost := func(err error) error {
+		return fmt.Errorf("the replay continues, but is not followed any more: %w; follow it on the page of the rule, or end it with --cancel", err)
+	}
 	problem := ""
-	for {
+	for missed := 0; ; {
 		p, err := replayOf(ctx, server, rule, func(p *api.RuleReplay) bool { return p.ID == id })
-		if err != nil {
-			return err
+		if missed++; err != nil && (ctx.Err() != nil || !unanswered(err) || missed >= unansweredMost) {
+			return lost(cmp.Or(ctx.Err(), err))
 		}
+		if err != nil {
+			if err := until(ctx, ticker); err != nil {
+				return lost(err)
+			}
+			continue
+		}
+		missed = 0
 		if p == nil {
 			return errors.New("the replay is no longer among the newest of the rule; to be sure, run the command again: it raises no alert a second time")
 		}
@@ -160,11 +176,19 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 			}
 		}
 		problem = said
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the replay continues, but is not followed any more: %w; follow it on the page of the rule, or end it with --cancel", ctx.Err())
-		case <-ticker.C:
+		if err := until(ctx, ticker); err != nil {
+			return lost(err)
 		}
+	}
+}
+
+// until waits for a tick, or returns the error of ctx.
+func until(ctx context.Context, ticker *time.Ticker) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-ticker.C:
+		return nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,7 +16,9 @@ const replayedRule = "0192f0c1-0000-7000-8000-000000000900"
 // replayServer responds as Tocsin does about the replays of one rule, and records the requests.
 type replayServer struct {
 	*httptest.Server
-	looks  int
+	looks int
+	// away is how many looks a proxy answers, because the server is away.
+	away   int
 	state  string
 	begun  map[string]any
 	called []string
@@ -51,6 +54,10 @@ func newReplayServer(t *testing.T) *replayServer {
 			_, _ = w.Write([]byte(one("RUNNING", "")))
 		default:
 			s.looks++
+			if s.looks <= s.away {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
 			if s.looks == 1 {
 				_, _ = w.Write([]byte(`{"items":[` + one("RUNNING", `,"problem":"ClickHouse is away"`) + `]}`))
 				return
@@ -107,5 +114,22 @@ func TestReplayCanBeTriedAndCancelled(t *testing.T) {
 	}
 	if err := (&replay{serverFlags: serverFlags{URL: s.URL}, Rule: "Orders"}).Run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "--last") {
 		t.Errorf("no range: %v", err)
+	}
+}
+
+// TestReplayIsFollowedWhileTheServerIsAway has a server that is updated, and one that refuses the token after a while.
+func TestReplayIsFollowedWhileTheServerIsAway(t *testing.T) {
+	s := newReplayServer(t)
+	s.away = 2
+	command := replay{serverFlags: serverFlags{URL: s.URL}, Rule: "Orders", Last: days(time.Hour), Messages: "none"}
+	var out strings.Builder
+	if err := command.Run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "Alerts raised: 2.") {
+		t.Errorf("%v, printed:\n%s", err, out.String())
+	}
+	ctx, interrupt := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer interrupt()
+	s.looks, s.away = 0, 1000
+	if err := command.Run(ctx, io.Discard); err == nil || !strings.Contains(err.Error(), "the replay continues, but is not followed any more") {
+		t.Errorf("not followed: %v", err)
 	}
 }
