@@ -32,7 +32,7 @@ const (
 )
 
 // Doctor checks everything that a replica with these options needs: settings, databases, schema,
-// clocks, table, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
+// clocks, table, retention, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
 // the bus it sends one wake-up without an effect. It passes findings to report one by one. It reports
 // whether a replica would work.
 func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) error) (healthy bool, err error) {
@@ -45,7 +45,7 @@ func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) erro
 	} else {
 		d.add(clickhouse.OK, "settings", "valid", "")
 	}
-	parts := []func(ctx context.Context){d.postgres, d.pooler, d.clickhouse, d.clocks, d.keys, d.bus, d.egress}
+	parts := []func(ctx context.Context){d.postgres, d.pooler, d.clickhouse, d.clocks, d.retention, d.keys, d.bus, d.egress}
 	if !d.healthy {
 		parts = nil
 	}
@@ -199,6 +199,18 @@ func (d *examination) judgePostgres(s server) {
 	if !s.syncCommit {
 		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, including what people did in them", "set synchronous_commit = on")
 	}
+}
+
+// retention compares how long alerts are kept with how far rules look back.
+func (d *examination) retention(ctx context.Context) {
+	if d.db == nil {
+		return
+	}
+	if err := checkLookBacks(ctx, d.db, d.Keep); err != nil {
+		d.failed("retention", err, remedyPostgres)
+		return
+	}
+	d.add(clickhouse.OK, "retention", "alerts are kept for longer than rules look back", "")
 }
 
 func (d *examination) pooler(ctx context.Context) {

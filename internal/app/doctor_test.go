@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,6 +25,7 @@ import (
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify/webhook"
 )
@@ -158,6 +160,13 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"no bus": {func(_ *testing.T, p *installation) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
 		}, []string{"BROKEN wake-up bus: redis", "TOCSIN_BUS_URL"}, false},
+		"a rule that looks back too far": {func(t *testing.T, p *installation) {
+			t.Helper()
+			p.Keep = retention.Keep{Alerts: 48 * time.Hour, Contents: 24 * time.Hour}
+			p.exec(t, `insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
+					interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+				values (gen_random_uuid(), 'default', 'week', true, 'PER_EXCHANGE', 'INFO', '{}', '{}', '', '', '[]', 10, 604800, 0, 0)`)
+		}, []string{`BROKEN retention: the rule "week" looks back 168h0m0s, but alerts are kept only for 48h0m0s`, "increase TOCSIN_RETENTION_ALERTS"}, false},
 		"a receiver without its file": {func(t *testing.T, p *installation) {
 			t.Helper()
 			p.webhook(t, p.EncryptionKey, p.receiver)

@@ -24,13 +24,18 @@ func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
 	if err != nil {
 		return err
 	}
+	return checkLookBacks(ctx, db, a.options.Keep)
+}
+
+// checkLookBacks returns an error if a rule looks back as far as alerts are kept, or further.
+func checkLookBacks(ctx context.Context, db *postgres.DB, keep retention.Keep) error {
 	name, lookBack, err := db.Retention().LongestLookBack(ctx)
 	if err != nil {
 		return err
 	}
-	if !a.options.Keep.CheckLookBack(lookBack) {
-		return fmt.Errorf("the rule %q looks back %v, but alerts are kept only for %v; increase TOCSIN_RETENTION_ALERTS, or shorten the look-back of the rule",
-			name, lookBack, a.options.Keep.Alerts)
+	if !keep.CheckLookBack(lookBack) {
+		return fmt.Errorf("the rule %q looks back %v, but alerts are kept only for %v; increase TOCSIN_RETENTION_ALERTS, at least until the look-back of the rule is shorter",
+			name, lookBack, keep.Alerts)
 	}
 	return nil
 }

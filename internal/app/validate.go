@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
+	"tocsin/internal/tracing"
 	"tocsin/notify/preset"
 	"tocsin/notify/webhook"
 )
@@ -27,6 +29,9 @@ func CheckOptions(o Options) error {
 		if _, err := seal.New(o.EncryptionKey); err != nil {
 			errs = append(errs, fmt.Errorf("TOCSIN_ENCRYPTION_KEY: %w", err))
 		}
+	}
+	if o.Traces.URL != "" {
+		errs = append(errs, tracing.CheckEnvironment(context.Background()))
 	}
 	if o.Source.Table != "" {
 		if err := o.Source.Validate(); err != nil {

@@ -62,6 +62,14 @@ func Check(address string, share float64) error {
 	return nil
 }
 
+// CheckEnvironment returns what is wrong with the attributes of the resource in OpenTelemetry's variables.
+func CheckEnvironment(ctx context.Context) error {
+	if _, err := resource.New(ctx, resource.WithFromEnv()); err != nil {
+		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w; write key=value, separated by commas", err)
+	}
+	return nil
+}
+
 // Tracer makes spans and exports them.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
@@ -85,11 +93,14 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
+	if err := CheckEnvironment(ctx); err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
 	self, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "tocsin"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Replica),
 	), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, fmt.Errorf("traces: %w", err)
 	}
 	return newTracer(sdktrace.NewBatchSpanProcessor(&complaining{SpanExporter: exporter, logger: o.Logger}), self, &o), nil
 }
