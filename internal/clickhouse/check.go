@@ -122,7 +122,11 @@ func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 			continue
 		}
 		got, err := s.typeOf(ctx, *e.text)
-		if said, ok := errors.AsType[*clickhouse.Exception](err); ok {
+		said, ok := errors.AsType[*clickhouse.Exception](err)
+		if ok && unrelated(said.Code) {
+			return r, s.explain(err)
+		}
+		if ok {
 			message, _, _ := strings.Cut(said.Message, " in scope ")
 			message, _, _ = strings.Cut(message, ": While processing ")
 			remedy := cmp.Or(s.jsonRemedy(ctx, *e.text), "correct "+e.name+" in the mapping")
@@ -159,6 +163,20 @@ func (s *Source) jsonRemedy(ctx context.Context, text string) string {
 // describeTable returns an error unless the table exists and the user may read it.
 func (s *Source) describeTable(ctx context.Context) error {
 	return s.each(ctx, query{sql: "DESCRIBE TABLE " + s.mapping.Table}, 10_000, func(driver.Rows) error { return nil })
+}
+
+// unrelated reports whether an error of ClickHouse says nothing about the expressions of a query: the server or
+// the user has too much to do, or is not what it was a moment ago.
+func unrelated(code int32) bool {
+	const (
+		timeoutExceeded, tooSlow, quotaExceeded, tooManyQueries = 159, 160, 201, 202
+		socketTimeout, networkError, aborted, noConnection      = 209, 210, 236, 279
+		cancelled, cannotScheduleTask                           = 394, 439
+	)
+	return slices.Contains([]int32{
+		timeoutExceeded, tooSlow, quotaExceeded, tooManyQueries, socketTimeout, networkError, aborted, noConnection,
+		cancelled, cannotScheduleTask, memoryLimitExceeded, authenticationFailed, unknownTable, unknownDatabase,
+	}, code)
 }
 
 // typeOf returns the type of an expression over the table.
