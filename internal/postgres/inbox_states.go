@@ -94,8 +94,9 @@ const (
 	countAgain = 2 * time.Second
 	// earlyNumber is how long before its transaction begins a change may have received its number.
 	earlyNumber = 3 * time.Second
-	// mostLooks bounds the looks that are kept while a transaction of any database goes on.
-	mostLooks = 500
+	// mostLooks bounds the looks that are kept while a transaction of any database goes on, and mostRead
+	// the changes since then that are read.
+	mostLooks, mostRead = 500, 5000
 	// If counting takes longer than longCount, the next count waits for countShare times as long.
 	longCount  = 100 * time.Millisecond
 	countShare = 10
@@ -164,14 +165,18 @@ from pg_current_snapshot() s`, tenant).Scan(&now.newest, &now.snapshot, &now.old
 }
 
 // changed returns the alerts with a change after a number that a look did not see, at most one more
-// than [api.MaxChanged]. The transaction that wrote a row is known by the lower half of its number.
+// than [api.MaxChanged], and only of the mostRead newest. The transaction that wrote a row is known by
+// the lower half of its number.
 func (p *InboxStates) changed(ctx context.Context, tenant string, since int64, before look) ([]uuid.UUID, error) {
 	rows, err := p.db.pool.Query(ctx, `
-with now as materialized (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next)
-select a.alert_id from alert a cross join now
-where a.tenant_id = $1 and a.change > $2
-  and not pg_visible_in_snapshot((now.next - ((now.next - a.xmin::text::bigint) & 4294967295))::text::xid8, $3::text::pg_snapshot)
-order by a.change desc limit $4`, tenant, since, before.snapshot, api.MaxChanged+1)
+with now as materialized (
+    select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next
+), recent as (
+    select a.alert_id, a.change, a.xmin::text::bigint as writer from alert a where a.tenant_id = $1 and a.change > $2 order by a.change desc limit $5
+)
+select r.alert_id from recent r cross join now
+where not pg_visible_in_snapshot((now.next - ((now.next - r.writer) & 4294967295))::text::xid8, $3::text::pg_snapshot)
+order by r.change desc limit $4`, tenant, since, before.snapshot, api.MaxChanged+1, mostRead)
 	if err != nil {
 		return nil, fmt.Errorf("read changed alerts: %w", err)
 	}
