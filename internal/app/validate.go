@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -31,7 +30,7 @@ func CheckOptions(o Options) error {
 		}
 	}
 	if o.Traces.URL != "" {
-		errs = append(errs, tracing.CheckEnvironment(context.Background()))
+		errs = append(errs, tracing.CheckEnvironment())
 	}
 	if o.Source.Table != "" {
 		if err := o.Source.Validate(); err != nil {

@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"math"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -62,10 +63,14 @@ func Check(address string, share float64) error {
 	return nil
 }
 
-// CheckEnvironment returns what is wrong with the attributes of the resource in OpenTelemetry's variables.
-func CheckEnvironment(ctx context.Context) error {
-	if _, err := resource.New(ctx, resource.WithFromEnv()); err != nil {
-		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w; write key=value, separated by commas", err)
+// CheckEnvironment returns what is wrong with the variable of OpenTelemetry that has attributes of the resource.
+func CheckEnvironment() error {
+	const name = "OTEL_RESOURCE_ATTRIBUTES"
+	text := strings.TrimSpace(os.Getenv(name))
+	for pair := range strings.SplitSeq(text, ",") {
+		if text != "" && !strings.Contains(pair, "=") {
+			return fmt.Errorf("%s: %q is not of the form key=value; correct it, or remove it", name, pair)
+		}
 	}
 	return nil
 }
@@ -93,7 +98,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	if err := CheckEnvironment(ctx); err != nil {
+	if err := CheckEnvironment(); err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	self, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(

@@ -266,6 +266,17 @@ func TestTheLogNamesTraces(t *testing.T) {
 	}
 }
 
+// TestTheEnvironmentIsCheckedAsOpenTelemetryReadsIt compares the check with what reads the variable.
+func TestTheEnvironmentIsCheckedAsOpenTelemetryReadsIt(t *testing.T) {
+	for _, value := range []string{"", " ", "a=b", " a = b , c=", "a=b,", "a", ",", "a=b,c", "=", "a=%zz"} {
+		t.Setenv("OTEL_RESOURCE_ATTRIBUTES", value)
+		_, refused := resource.New(t.Context(), resource.WithFromEnv())
+		if err := CheckEnvironment(); (err == nil) != (refused == nil) {
+			t.Errorf("%q: %v, but OpenTelemetry says %v", value, err, refused)
+		}
+	}
+}
+
 func TestAnAddressIsChecked(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
