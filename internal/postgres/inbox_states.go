@@ -44,8 +44,8 @@ type counted struct {
 	took  time.Duration
 	// stale says that something changed since.
 	stale bool
-	// late is when the last change was seen that has a smaller number than one that was seen before;
-	// 0 means never. In nanoseconds since the Unix epoch.
+	// late is when a change was seen, after the newest one, that has a smaller number; 0 means never. In
+	// nanoseconds since the Unix epoch.
 	late int64
 	// looks are the past looks, oldest first. What the last one did not see has a greater number than
 	// the newest change of the first one.
@@ -128,7 +128,10 @@ func (p *InboxStates) InboxState(ctx context.Context, tenant string) (api.InboxS
 		}
 	}
 	something := len(changed) > 0 || now.newest > before.newest
-	if something && now.newest <= before.newest {
+	switch {
+	case now.newest > before.newest:
+		c.late = 0
+	case something:
 		c.late = now.at.UnixNano()
 	}
 	c.stale = c.stale || something || now.newest != before.newest
