@@ -107,7 +107,15 @@ type Provider struct {
 
 	client *http.Client
 	mu     sync.Mutex
-	found  *oidc.Provider
+	// asked is what the provider is asked, or was if it answered; otherwise nil.
+	asked *discovery
+}
+
+// discovery asks a provider for its addresses. The result is valid when done is closed.
+type discovery struct {
+	done  chan struct{}
+	found *oidc.Provider
+	err   error
 }
 
 // New returns a provider, or what is wrong with the options.
@@ -320,21 +328,42 @@ func (p *Provider) role(claims map[string]any) access.Role {
 	return given
 }
 
-// config asks the provider for its addresses, until it has answered once.
+// config asks the provider for its addresses, until it has answered once. People who sign in meanwhile wait for the same
+// answer.
 func (p *Provider) config(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found == nil {
-		found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
-		if err != nil {
-			return nil, nil, &Error{Unusable, fmt.Errorf("read the OpenID configuration of %s: %w", p.Issuer, err)}
-		}
-		p.found = found
+	d := p.discovery(ctx)
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return nil, nil, &Error{Unusable, fmt.Errorf("read the OpenID configuration of %s: %w", p.Issuer, ctx.Err())}
+	}
+	if d.err != nil {
+		return nil, nil, &Error{Unusable, fmt.Errorf("read the OpenID configuration of %s: %w", p.Issuer, d.err)}
 	}
 	return &oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.RedirectURL, Endpoint: p.found.Endpoint(),
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.RedirectURL, Endpoint: d.found.Endpoint(),
 		Scopes: append([]string{oidc.ScopeOpenID}, p.Scopes...),
-	}, p.found, nil
+	}, d.found, nil
+}
+
+// discovery returns the discovery that is under way or has succeeded, or begins one. It ends within providerTimeout.
+func (p *Provider) discovery(ctx context.Context) *discovery {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked != nil {
+		return p.asked
+	}
+	d := &discovery{done: make(chan struct{})}
+	p.asked = d
+	go func() {
+		defer close(d.done)
+		if d.found, d.err = oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer); d.err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.asked = nil
+		}
+	}()
+	return d
 }
 
 // CleanReturn returns a path of the application that may be returned to; "/" for anything that

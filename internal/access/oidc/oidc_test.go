@@ -1,8 +1,15 @@
 package oidc_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"tocsin/internal/access"
 	"tocsin/internal/access/oidc"
@@ -41,5 +48,44 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		if _, err := oidc.New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// TestNobodyWaitsForOthersAtAProviderThatHangs signs people in at a provider that does not answer, and then at one that does.
+func TestNobodyWaitsForOthersAtAProviderThatHangs(t *testing.T) {
+	t.Parallel()
+	answers := make(chan struct{})
+	var asked atomic.Int32
+	var url string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		<-answers
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"issuer":"` + url + `","authorization_endpoint":"` + url + `/a","token_endpoint":"` + url + `/t","jwks_uri":"` + url + `/k"}`))
+	}))
+	t.Cleanup(server.Close)
+	url = server.URL
+	p, err := oidc.New(oidc.Options{Issuer: url, ClientID: "tocsin", RedirectURL: "https://tocsin.example/x", Now: time.Now, Seal: func(plain []byte) []byte { return plain }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patient sync.WaitGroup
+	for range 3 {
+		patient.Go(func() {
+			if _, _, err := p.Begin(t.Context(), "/"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, _, err := p.Begin(impatient, "/"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+	close(answers)
+	patient.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the provider was asked %d times", n)
 	}
 }
