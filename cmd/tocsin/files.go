@@ -111,11 +111,18 @@ func exportedRules(ctx context.Context, server *api.ClientWithResponses) ([]any,
 	return document.Rules, err
 }
 
-// replaceFile replaces a file completely, or leaves it as it was. The file keeps its permissions.
+// replaceFile replaces a file completely, or leaves it as it was. The file keeps its permissions, and a link leads to it
+// as before. What is no file, such as /dev/stdout, is written to.
 func replaceFile(path string, content []byte) (err error) {
 	mode := os.FileMode(0o644)
 	if was, err := os.Stat(path); err == nil {
+		if !was.Mode().IsRegular() {
+			return os.WriteFile(path, content, mode)
+		}
 		mode = was.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return fmt.Errorf("write file: %w", err)
+		}
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".tocsin-*")
 	if err != nil {
