@@ -202,6 +202,30 @@ func TestJiraMovesByName(t *testing.T) {
 	}
 }
 
+// TestJiraMovesAnIssueThatSomethingElseIsMoving: Jira refuses the second of two transitions at once
+// with 409. The end of the alert is tried again, and its comment is not repeated.
+func TestJiraMovesAnIssueThatSomethingElseIsMoving(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	j := newJira(t)
+	key := j.tells(notify.ReasonFired, a, "")
+	busy := true
+	j.Answer = func(r *http.Request) *presettest.Answer {
+		if !busy || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/transitions") {
+			return nil
+		}
+		busy = false
+		return &presettest.Answer{Status: http.StatusConflict, Body: `{"errorMessages":["The issue is being transitioned."]}`}
+	}
+	if o := j.sender.Send(t.Context(), j.message(notify.ReasonResolved, a, key)); o.Verdict != notify.VerdictRetry || !strings.Contains(o.Error, "409") {
+		t.Errorf("while it is being moved: %+v", o)
+	}
+	j.tells(notify.ReasonResolved, a, key)
+	if i := j.only(); i.Status != "Done" || len(i.Comments) != 1 {
+		t.Errorf("afterwards: %+v", i)
+	}
+}
+
 // TestJirasHostileExchanges takes alerts through their states: whatever an exchange contains, each
 // alert has one issue, the issue follows the alert's state, and its texts mention no user.
 func TestJirasHostileExchanges(t *testing.T) {
