@@ -27,9 +27,14 @@ func TestAnswers(t *testing.T) {
 		wait         time.Duration
 	}{
 		{"pagerduty", "an unknown key", 400, nil, `{"status":"invalid event","errors":["'routing_key' is invalid"]}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"pagerduty", "a key of the right form that it does not know", 400, nil, `{"status":"invalid key","message":"Invalid routing key"}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"pagerduty", "a body that it does not take", 400, nil, `{"status":"invalid event","errors":["Length of 'summary' is too long"]}`, notify.VerdictRefused, notify.VerdictRefused, 0},
 		{"pagerduty", "too many", 429, nil, ``, notify.VerdictThrottled, notify.VerdictThrottled, 30 * time.Second},
 		{"jsm", "a dead key", 403, nil, `{"message":"You are not authorized"}`, notify.VerdictRetry, notify.VerdictGone, 0},
+		{"jsm", "a key of another form", 422, nil, `{"message":"Key format is not valid!","took":0.0,"requestId":"a574eb09"}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"jsm", "a body that it does not take", 422, nil, `{"message":"Request body is not processable. Please check the errors."}`, notify.VerdictRefused, notify.VerdictRefused, 0},
+		{"teams", "a workflow that is turned off or deleted", 400, nil, `{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"Could not execute workflow 'x' trigger 'manual' with state 'Disabled': trigger is not enabled."}}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"teams", "a body that it does not take", 400, nil, `{"error":{"code":"TriggerInputSchemaMismatch"}}`, notify.VerdictRefused, notify.VerdictRefused, 0},
 		{"teams", "an error under success", 200, nil, `Webhook message delivery failed with error: 429`, notify.VerdictDelivered, notify.VerdictRetry, 0},
 		{"teams", "accepted", 202, nil, ``, notify.VerdictDelivered, notify.VerdictDelivered, 0},
 		{"discord", "too many, in decimals", 429, nil, `{"message":"You are being rate limited.","retry_after":64.57,"global":false}`, notify.VerdictThrottled, notify.VerdictThrottled, 65 * time.Second},
@@ -45,6 +50,8 @@ func TestAnswers(t *testing.T) {
 		{"telegram", "no topic", 400, nil, `{"ok":false,"description":"Bad Request: message thread not found"}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"telegram", "a closed topic", 400, nil, `{"ok":false,"description":"Bad Request: TOPIC_CLOSED"}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"telegram", "no right to write", 400, nil, `{"ok":false,"description":"Bad Request: not enough rights to send text messages to the chat"}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"telegram", "no right to post in a channel", 400, nil, `{"ok":false,"description":"Bad Request: need administrator rights in the channel chat"}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"telegram", "restricted in a group", 400, nil, `{"ok":false,"description":"Bad Request: have no rights to send a message"}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"telegram", "a body that it does not take", 400, nil, `{"ok":false,"description":"Bad Request: message is too long"}`, notify.VerdictRefused, notify.VerdictRefused, 0},
 		{"telegram", "another id", 400, nil, `{"ok":false,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-1001}}`, notify.VerdictRefused, notify.VerdictGone, 0},
 		{"ntfy", "the day's quota", 429, nil, `{"code":42908,"http":429}`, notify.VerdictThrottled, notify.VerdictThrottled, time.Hour},
@@ -52,6 +59,11 @@ func TestAnswers(t *testing.T) {
 		{"goalert", "too many open alerts", 409, nil, ``, notify.VerdictRefused, notify.VerdictRetry, 0},
 		{"grafana-irm", "too many, as text", 429, nil, `Ratelimit`, notify.VerdictThrottled, notify.VerdictThrottled, time.Minute},
 		{"pushover", "a bad token", 400, nil, `{"token":"invalid","errors":["application token is invalid"],"status":0}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"twilio", "no sender", 400, nil, `{"code":21603,"message":"A 'From' phone number is required.","status":400}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"twilio", "a sender of somebody else", 400, nil, `{"code":21606,"message":"The From phone number +15551234567 is not a valid, SMS-capable inbound phone number or short code for your account.","status":400}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"twilio", "a sender that is no number", 400, nil, `{"code":21212,"message":"The 'From' number is not a valid phone number","status":400}`, notify.VerdictRefused, notify.VerdictGone, 0},
+		{"twilio", "a body that it does not take", 400, nil, `{"code":21617,"message":"The concatenated message body exceeds the 1600 character limit.","status":400}`, notify.VerdictRefused, notify.VerdictRefused, 0},
+		{"jira", "an issue that is being moved", 409, nil, `{"errorMessages":["The issue is being transitioned"]}`, notify.VerdictRefused, notify.VerdictRetry, 0},
 		{"splunk-on-call", "a wrong key", 404, nil, ``, notify.VerdictRetry, notify.VerdictGone, 0},
 	} {
 		header := http.Header{}
