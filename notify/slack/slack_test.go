@@ -279,6 +279,8 @@ func TestJudge(t *testing.T) {
 		"no_service": notify.VerdictGone, "no_active_hooks": notify.VerdictGone, "no_team": notify.VerdictGone,
 		"team_disabled": notify.VerdictGone, "invalid_token": notify.VerdictGone, "channel_not_found": notify.VerdictGone,
 		"channel_is_archived": notify.VerdictGone, "action_prohibited": notify.VerdictGone, "posting_to_general_channel_denied": notify.VerdictGone,
+		"restricted_action_thread_only_channel": notify.VerdictGone, "access_denied": notify.VerdictGone, "enterprise_is_restricted": notify.VerdictGone,
+		"two_factor_setup_required": notify.VerdictGone, "messages_tab_disabled": notify.VerdictGone,
 		"rollup_error": notify.VerdictRetry, "rate_limited": notify.VerdictThrottled,
 	} {
 		if got, known := slack.Judge(word); got != want || !known {

@@ -24,7 +24,8 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 		// Nor with this token, or to this channel.
 		"not_in_channel", "is_archived", "not_authed", "invalid_auth", "account_inactive", "token_revoked", "token_expired",
 		"missing_scope", "not_allowed_token_type", "no_permission", "org_login_required", "ekm_access_denied", "restricted_action",
-		"restricted_action_read_only_channel", "team_access_not_granted":
+		"restricted_action_read_only_channel", "restricted_action_thread_only_channel", "team_access_not_granted", "access_denied",
+		"enterprise_is_restricted", "two_factor_setup_required", "messages_tab_disabled":
 		return notify.VerdictGone, true
 	case "rollup_error", "internal_error", "fatal_error", "service_unavailable", "request_timeout":
 		return notify.VerdictRetry, true
@@ -36,9 +37,13 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 }
 
 // ThreadGone reports whether a word says that a message cannot be posted into its thread, for
-// example because somebody has deleted it. The next attempt posts it into the channel.
+// example because somebody has deleted or locked it. The next attempt posts it into the channel.
 func ThreadGone(word string) bool {
-	return word == "thread_not_found" || word == "cannot_reply_to_message"
+	switch word {
+	case "thread_not_found", "cannot_reply_to_message", "restricted_action_thread_locked", "restricted_action_non_threadable_channel":
+		return true
+	}
+	return false
 }
 
 // Remedy says what to do about an error word of Slack; "" if the word says enough.
@@ -48,6 +53,10 @@ func Remedy(word string) string {
 		return "check the channel; the app sees a private channel only if it was invited"
 	case "thread_not_found", "cannot_reply_to_message":
 		return "the thread no longer exists; the next attempt posts into the channel"
+	case "restricted_action_thread_locked":
+		return "the thread is locked; the next attempt posts into the channel"
+	case "restricted_action_non_threadable_channel":
+		return "the channel has no threads; the next attempt posts into the channel: turn threads off in the webhook"
 	case "not_in_channel":
 		return "invite the app to the channel, with /invite @its-name"
 	case "is_archived", "channel_is_archived":
@@ -58,7 +67,7 @@ func Remedy(word string) string {
 		return "the bot token has expired; turn token rotation off in the app, install it again and enter the new token"
 	case "missing_scope":
 		return "give the app the scope chat:write, install it again and enter the new token"
-	case "restricted_action", "restricted_action_read_only_channel":
+	case "restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel":
 		return "the app may not post in the channel; allow it in the channel's settings"
 	}
 	return ""

@@ -86,6 +86,12 @@ func TestMessagesOfAnIssueGoIntoItsThread(t *testing.T) {
 	if r := notify.ReferenceOf(d, o); o.Verdict != notify.VerdictRetry || r == nil || *r != (notify.Reference{AlertID: d.Alert.ID, Gone: "1.2", Thread: true}) {
 		t.Errorf("outcome %+v, forgets %+v", o, r)
 	}
+	for _, word := range []string{"restricted_action_non_threadable_channel", "restricted_action_thread_locked", "cannot_reply_to_message"} {
+		answer = `{"ok":false,"error":"` + word + `"}`
+		if r := notify.ReferenceOf(d, send(t, s, d)); r == nil || r.Gone != "1.2" {
+			t.Errorf("after %s, forgets %+v", word, r)
+		}
+	}
 	d.Webhook.Slack.Threads = false
 	clear(body)
 	if send(t, s, d); body["thread_ts"] != nil {
