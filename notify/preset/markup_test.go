@@ -1,0 +1,51 @@
+package preset_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+	"tocsin/notify/preset"
+	"tocsin/notify/template"
+	"tocsin/rules"
+)
+
+// sent returns what a built-in receiver gets when an alert fires.
+func sent(t *testing.T, id string, a alerts.Instance, link string, into any) {
+	t.Helper()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := set.Get(id)
+	body, _, problem := p.Body(preset.MessageOf(&notify.Delivery{Reason: notify.ReasonFired, Alert: a}, link), p.Examples())
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	if err := json.Unmarshal(body.Content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGoogleChatShowsTextsAsTheyAre: Google Chat shows the entities of HTML as they are written. What
+// makes links and mentions there is broken all the same.
+func TestGoogleChatShowsTextsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	a.Title, a.Message, a.About = "Map<String, Order> & more", "x > 1, <users/all>, <https://e.example|you>", rules.About{RunbookURL: "https://wiki.example/a?b=1&c=2"}
+	var got struct{ Text string }
+	sent(t, "google-chat", a, "https://tocsin.example/inbox/1", &got)
+	shown := strings.ReplaceAll(got.Text, "\u200B", "")
+	for _, want := range []string{"Map<String, Order> & more", "x > 1, <users/all>", "Runbook: https://wiki.example/a?b=1&c=2\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in %q", want, shown)
+		}
+	}
+	for _, markup := range []string{"<users/", "<https:"} {
+		if strings.Contains(got.Text, markup) {
+			t.Errorf("%q in %q", markup, got.Text)
+		}
+	}
+}
