@@ -13,9 +13,10 @@
 //
 //	no connection, no TLS, connection lost, 421            retry
 //	4xx                                                    retry
-//	4xx with 4.7.x (but not to RCPT)                       throttled: the whole webhook waits
+//	4xx with 4.7.x (but not to RCPT), an exceeded quota    throttled: the whole webhook waits
 //	STARTTLS or AUTH not offered, 5xx to AUTH, MAIL FROM   gone: no message would be taken
-//	5xx to DATA or to the message                          refused
+//	5xx to the message that is about the sender            gone
+//	other 5xx to DATA or to the message                    refused
 //	2xx to the message                                     delivered
 //
 // Each recipient has its own verdict. The message goes to the recipients that the server accepts.
@@ -143,7 +144,25 @@ type turnedAway struct {
 // policy reports whether the server refuses the sender or this machine, and not the recipient:
 // 5.7.x of RFC 3463, and 530 of RFC 4954.
 func (a turnedAway) policy() bool {
-	return a.code == codeSignIn || strings.HasPrefix(a.why, "5.7.")
+	return a.code == codeSignIn || strings.HasPrefix(a.why, "5.7.") || aboutSender(a.why)
+}
+
+// aboutSender reports whether a refusal is about the sender, although it is the answer to a
+// recipient or to the message: 5.1.7 and 5.1.8 of RFC 3463, and the words of Postfix, Exim, Exchange
+// and SendGrid.
+func aboutSender(why string) bool {
+	return strings.HasPrefix(why, "5.1.7 ") || strings.HasPrefix(why, "5.1.8 ") || containsAny(why, "Sender address rejected", "Sender verify failed",
+		"send as this sender", "SendAsDenied", "verified Sender Identity")
+}
+
+// quotaExceeded reports whether a refusal ends with time, although it is called permanent: what the
+// account may send in a day is used up at Gmail or Exchange.
+func quotaExceeded(why string) bool {
+	return strings.HasPrefix(why, "5.4.5 ") || containsAny(why, "SubmissionQuotaExceeded")
+}
+
+func containsAny(text string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 func (a turnedAway) String() string { return fmt.Sprintf("%s: %d %s", a.address, a.code, a.why) }
@@ -258,10 +277,13 @@ func (t *transaction) signIn() *failure {
 	return nil
 }
 
+// remedySender says what to do when the server does not accept the sender.
+const remedySender = "; enter a sender that you may use there, and set a user and password if it requires them"
+
 func (t *transaction) mail(from string) *failure {
 	if err := t.client.Mail("<" + from + ">"); err != nil {
 		f := failed("MAIL FROM", err, notify.VerdictGone)
-		f.remedy = "; enter a sender that you may use there, and set a user and password if it requires them"
+		f.remedy = remedySender
 		return f
 	}
 	return nil
@@ -278,7 +300,7 @@ func (t *transaction) recipient(address string) *failure {
 	switch {
 	case !answered || said.Code == codeClosing:
 		return failed("RCPT TO", err, notify.VerdictRetry)
-	case said.Code >= permanent:
+	case said.Code >= permanent && !quotaExceeded(said.Msg):
 		t.refused = append(t.refused, turnedAway{address, said.Code, oneLine(said.Msg)})
 	default:
 		t.later = append(t.later, turnedAway{address, said.Code, oneLine(said.Msg)})
@@ -384,6 +406,10 @@ func failed(step string, err error, final notify.Verdict) *failure {
 	}
 	f := &failure{verdict: notify.VerdictRetry, code: said.Code, text: fmt.Sprintf("The mail server answered %d to %s: %s", said.Code, step, oneLine(said.Msg))}
 	switch {
+	case said.Code >= permanent && quotaExceeded(said.Msg):
+		f.verdict, f.wait = notify.VerdictThrottled, throttled
+	case said.Code >= permanent && final == notify.VerdictRefused && aboutSender(said.Msg):
+		f.verdict, f.remedy = notify.VerdictGone, remedySender
 	case said.Code >= permanent:
 		f.verdict = final
 	case said.Code != codeNotAvailable && strings.HasPrefix(said.Msg, "4.7."):

@@ -139,6 +139,16 @@ func TestRefusals(t *testing.T) {
 		"the message is refused":      {step: mailtest.Data, answer: mailtest.Answer{Code: 554, Text: "5.6.0 spam"}, want: notify.VerdictRefused, code: 554, says: "spam"},
 		"the message is too large":    {step: mailtest.Data, answer: mailtest.Answer{Code: 552, Text: "5.3.4 too big"}, want: notify.VerdictRefused, code: 552},
 		"the disk is full":            {step: mailtest.Data, answer: mailtest.Answer{Code: 452, Text: "4.3.1 full"}, want: notify.VerdictRetry, code: 452},
+		"a daily limit is exceeded":   {step: mailtest.Data, answer: mailtest.Answer{Code: 550, Text: "5.4.5 Daily user sending limit exceeded"}, want: notify.VerdictThrottled, code: 550, says: "sending limit"},
+		"a limit exceeded by senders": {step: mailtest.Mail, answer: mailtest.Answer{Code: 550, Text: "5.4.5 Daily sending quota exceeded"}, want: notify.VerdictThrottled, code: 550, says: "sending quota"},
+		"a limit of recipients":       {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "5.4.5 Daily user sending limit exceeded", Always: true}, want: notify.VerdictRetry, code: 550, says: "sending limit"},
+		"a quota of Exchange":         {step: mailtest.Data, answer: mailtest.Answer{Code: 554, Text: "5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException; the sender's submission quota was exceeded."}, want: notify.VerdictThrottled, code: 554},
+		"only DATA refuses a sender":  {step: mailtest.Data, answer: mailtest.Answer{Code: 550, Text: "5.7.60 SMTP; Client does not have permissions to send as this sender"}, want: notify.VerdictGone, code: 550, says: "enter a sender that you may use there"},
+		"an unverified sender":        {step: mailtest.Data, answer: mailtest.Answer{Code: 550, Text: "The from address does not match a verified Sender Identity."}, want: notify.VerdictGone, code: 550, says: "enter a sender that you may use there"},
+		"only RCPT refuses a sender":  {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "5.1.0 <alerts@example.com>: Sender address rejected: User unknown in virtual mailbox table", Always: true}, want: notify.VerdictGone, says: "check the sender"},
+		"a sender without a domain":   {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "5.1.8 <alerts@example.com>: Sender address rejected: Domain not found", Always: true}, want: notify.VerdictGone, says: "check the sender"},
+		"a sender that Exim refuses":  {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "Sender verify failed", Always: true}, want: notify.VerdictGone, says: "check the sender"},
+		"no right to send as another": {step: mailtest.Data, answer: mailtest.Answer{Code: 554, Text: "5.2.252 SendAsDenied; alerts@example.com not allowed to send as kim@example.com"}, want: notify.VerdictGone, code: 554, says: "enter a sender that you may use there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
