@@ -76,6 +76,7 @@ type limitEntry struct {
 	Max     int       `yaml:"max"`
 	Unit    unit      `yaml:"unit"`
 	OneLine bool      `yaml:"oneLine"`
+	Domain  bool      `yaml:"domain"`
 }
 
 // Words in the place of an event.
@@ -329,7 +330,7 @@ func (r *reader) limits() error {
 			return r.fail(entry.Pointer.Line, "%s: max must be at least 1, and unit be bytes, runes or utf16", entry.Pointer.Value)
 		}
 		for _, l := range leaves {
-			l.limit, l.unit, l.oneLine = entry.Max, entry.Unit, entry.OneLine
+			l.limit, l.unit, l.oneLine, l.domain = entry.Max, entry.Unit, entry.OneLine, entry.Domain
 		}
 		r.preset.limits = append(r.preset.limits, Limit{entry.Pointer.Value, entry.Max, string(entry.Unit)})
 	}

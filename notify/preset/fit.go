@@ -192,7 +192,8 @@ func (l link) render(r *rendering) (any, bool) {
 		return nil, false
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		l.leaf.domain && !strings.Contains(u.Hostname(), ".") {
 		return nil, false
 	}
 	return text, true

@@ -49,3 +49,22 @@ func TestGoogleChatShowsTextsAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscordGetsNoLinkToAHostWithoutADomain: Discord refuses a whole message with 400 if an embed
+// links to a host such as localhost or tocsin.
+func TestDiscordGetsNoLinkToAHostWithoutADomain(t *testing.T) {
+	t.Parallel()
+	for link, want := range map[string]string{
+		"http://localhost:8080/inbox/1":           "",
+		"http://tocsin/inbox/1":                   "",
+		"http://[fd00::1]:8080/inbox/1":           "",
+		"http://10.0.0.7:8080/inbox/1":            "http://10.0.0.7:8080/inbox/1",
+		"https://tocsin.example.com:8443/inbox/1": "https://tocsin.example.com:8443/inbox/1",
+	} {
+		var got struct{ Embeds []struct{ Title, URL string } }
+		sent(t, "discord", template.Samples()[0], link, &got)
+		if len(got.Embeds) != 1 || got.Embeds[0].URL != want || got.Embeds[0].Title == "" {
+			t.Errorf("%s: %+v", link, got)
+		}
+	}
+}

@@ -51,6 +51,8 @@ type (
 		limit    int
 		unit     unit
 		oneLine  bool
+		// domain leaves out a link to a host without a dot in its name.
+		domain bool
 		// html escapes values for HTML, instead of the preset's own markup.
 		html bool
 		// plain escapes nothing.

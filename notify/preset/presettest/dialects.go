@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -302,8 +303,7 @@ func repliedTo(_ *http.Request, root any) string {
 	return fmt.Sprint(reply["message_id"])
 }
 
-// discord refuses more than 6000 characters over all embeds, and messages that could mention
-// people.
+// discord refuses more than 6000 characters over all embeds, and links to hosts without a domain.
 func discord(req *http.Request, root any) error {
 	total := 0
 	for _, pointer := range []string{"/embeds/*/title", "/embeds/*/description", "/embeds/*/footer/text", "/embeds/*/fields/*/name", "/embeds/*/fields/*/value"} {
@@ -317,6 +317,11 @@ func discord(req *http.Request, root any) error {
 	}
 	if req.Method == http.MethodPost && req.URL.Query().Get("wait") != "true" {
 		return errors.New("without wait, nobody learns of an error")
+	}
+	for _, link := range textsAt(root, []string{"embeds", "*", "url"}) {
+		if u, err := url.Parse(link); err != nil || !strings.Contains(u.Hostname(), ".") {
+			return errors.New(`{"embeds":["0"]}`)
+		}
 	}
 	return nil
 }
