@@ -32,6 +32,7 @@ type document struct {
 	Inputs        []Input              `yaml:"inputs"`
 	Encoding      encoding             `yaml:"encoding"`
 	Escape        map[string]string    `yaml:"escape"`
+	PlainURLs     bool                 `yaml:"plainUrls"`
 	Severity      map[string]any       `yaml:"severity"`
 	URL           yaml.Node            `yaml:"url"`
 	Method        string               `yaml:"method"`
@@ -200,7 +201,7 @@ func (r *reader) head() error {
 	}
 	r.preset = &Preset{
 		ID: d.ID, Name: d.Name, About: d.About, Docs: d.Docs, Keyed: d.Keyed, Protocol: d.Protocol, Inputs: d.Inputs, RatePerSecond: d.RatePerSecond,
-		DigestAbove: d.DigestAbove, file: r.file, encoding: d.Encoding, escape: escape, severity: d.Severity,
+		DigestAbove: d.DigestAbove, file: r.file, encoding: d.Encoding, escape: escape, plainURLs: d.PlainURLs, severity: d.Severity,
 		requests: map[Event]*request{}, secretAt: map[string]string{}, totalBytes: d.TotalBytes, hold: hold,
 	}
 	r.preset.compiled = sync.OnceValues(r.preset.compileSchema)

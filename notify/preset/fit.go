@@ -132,9 +132,11 @@ func (l *leaf) text(r *rendering) string {
 		escape = func(text string) string { return text }
 	}
 	of := func(n int) string {
-		text, err := l.template.Text(r.values, template.Limit{OneLine: l.oneLine, Value: func(value string) string {
-			return escape(clean(short(value, n)))
-		}})
+		limit := template.Limit{OneLine: l.oneLine, Value: func(value string) string { return escape(clean(short(value, n))) }}
+		if r.preset.plainURLs && !l.html {
+			limit.URL = func(value string) string { return clean(short(value, n)) }
+		}
+		text, err := l.template.Text(r.values, limit)
 		if r.failed(err) {
 			return ""
 		}

@@ -68,3 +68,17 @@ func TestDiscordGetsNoLinkToAHostWithoutADomain(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscordGetsURLsWithoutEscapes: within a URL, Discord takes an escape for a part of it.
+func TestDiscordGetsURLsWithoutEscapes(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	a.Message, a.About = "order_id_7 at https://e.example/a_b", rules.About{RunbookURL: "https://wiki.example/Order_import~2#on_call"}
+	var got struct {
+		Embeds []struct{ Description string }
+	}
+	sent(t, "discord", a, "https://tocsin.example/inbox/1", &got)
+	if want := "order\\_id\\_7 at https://e.example/a\\_b\n\nRunbook: https://wiki.example/Order_import~2#on_call"; len(got.Embeds) != 1 || got.Embeds[0].Description != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
+}

@@ -193,9 +193,11 @@ type Preset struct {
 	// Schema describes the bodies that the receiver accepts, as JSON Schema; empty if unknown.
 	Schema []byte
 
-	file       string
-	encoding   encoding
-	escape     escaper
+	file     string
+	encoding encoding
+	escape   escaper
+	// plainURLs says that escape does not apply to URLs.
+	plainURLs  bool
 	severity   map[string]any
 	requests   map[Event]*request
 	limits     []Limit

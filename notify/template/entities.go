@@ -62,8 +62,12 @@ type binding struct {
 	entity
 }
 
-// value returns the value for the engine. If convert is not nil, it is applied to all texts.
-func (b *binding) value(v *Values, convert func(string) string) any {
+// value returns the value for the engine.
+func (b *binding) value(v *Values, limit Limit) any {
+	convert := limit.Value
+	if limit.URL != nil && b.key == "" && (b.name == "alert.url" || b.name == "rule.runbookUrl") {
+		convert = limit.URL
+	}
 	switch {
 	case b.items != nil:
 		items := b.items(v)

@@ -93,7 +93,7 @@ func (c constant) write(r *rendering) error {
 }
 
 func (l leaf) write(r *rendering) error {
-	text, err := l.template.render(r.values, r.value, &r.budget)
+	text, err := l.template.render(r.values, Limit{Value: r.value}, &r.budget)
 	if err != nil {
 		return err
 	}

@@ -103,8 +103,9 @@ type Limit struct {
 	Runes int
 	// OneLine replaces line breaks and other control characters by spaces.
 	OneLine bool
-	// Value, if not nil, is applied to the value of each variable.
-	Value func(string) string
+	// Value, if not nil, is applied to the value of each variable. URL, if not nil, is applied
+	// instead to those that are URLs.
+	Value, URL func(string) string
 }
 
 // The limits of an alert's texts.
@@ -122,7 +123,7 @@ func MessageLimit() Limit { return Limit{Runes: MaxMessageRunes} }
 // Text renders t as plain text, without escapes. An error means that the template cannot be
 // rendered with these values. A text that is only too long is cut.
 func (t *Template) Text(v *Values, limit Limit) (string, error) {
-	text, err := t.render(v, limit.Value, &budget{bytes: maxOutputBytes, steps: maxSteps})
+	text, err := t.render(v, limit, &budget{bytes: maxOutputBytes, steps: maxSteps})
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +137,7 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 }
 
 // render renders t within the rest of a budget.
-func (t *Template) render(v *Values, value func(string) string, w *budget) (text string, err error) {
+func (t *Template) render(v *Values, limit Limit, w *budget) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			text, err = "", fmt.Errorf("render template: %v", r)
@@ -144,7 +145,7 @@ func (t *Template) render(v *Values, value func(string) string, w *budget) (text
 	}()
 	context := make(map[string]any, len(t.bindings))
 	for i := range t.bindings {
-		context[t.bindings[i].engine] = t.bindings[i].value(v, value)
+		context[t.bindings[i].engine] = t.bindings[i].value(v, limit)
 	}
 	w.text.Reset()
 	err = t.engine.FRender(w, context)
