@@ -57,7 +57,7 @@ func (s *server) PreviewReceiver(_ context.Context, req PreviewReceiverRequestOb
 			inputs[name] = value
 		}
 	}
-	if err := fault.InvalidFields("the inputs", p.CheckInputs(inputs)); err != nil {
+	if err := fault.InvalidFields("the request", p.CheckInputs(inputs)); err != nil {
 		return nil, err
 	}
 	a := s.sample(rules.PerExchange)

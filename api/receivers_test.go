@@ -80,8 +80,8 @@ func TestReceiversArePreviewed(t *testing.T) {
 	b.do("POST", "/api/v1/receivers/telegram/preview", `{}`).want(200)
 	b.do("POST", "/api/v1/receivers/none/preview", `{}`).problem(404, "not_found")
 	p := b.do("POST", "/api/v1/receivers/jsm/preview", `{"inputs":{"base":"https://evil.example.com"}}`).problem(400, "invalid")
-	if len(p.Errors) != 1 || p.Errors[0].Field != "preset.inputs.base" {
-		t.Error(p.Errors)
+	if len(p.Errors) != 1 || p.Errors[0].Field != "preset.inputs.base" || p.Detail == nil || *p.Detail != "The request is not valid" {
+		t.Errorf("%+v", p)
 	}
 }
 
