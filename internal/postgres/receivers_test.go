@@ -251,6 +251,36 @@ func TestAnEditDuringAClaimHasItsMessagesRenderedAgain(t *testing.T) {
 	}
 }
 
+// TestAnEditKeepsAPauseThatBeganMeanwhile: a receiver asks for a pause while a person edits its webhook.
+func TestAnEditKeepsAPauseThatBeganMeanwhile(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver"})
+	d := n.claimed(notify.Schedule{})[0]
+	w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, o := notify.DefaultPolicy(), notify.Outcome{Verdict: notify.VerdictThrottled, StatusCode: 429, RetryAfter: time.Hour}
+	decision := policy.Decide(o, &d, 0)
+	if _, err := n.db.Outbox().Settle(t.Context(), []notify.Settlement{{
+		TenantID: tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
+		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: decision,
+		Breaker: func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
+			return policy.Breaker.Next(was, notify.Evidence{Outcome: o, Hold: decision.Hold, Probe: probe, Now: now})
+		},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook); err != nil || held.HeldUntil.IsZero() {
+		t.Fatalf("there is no pause, %v", err)
+	}
+	w.Name = "renamed"
+	edited, err := n.db.Webhooks().Update(t.Context(), tenant, w)
+	if err != nil || edited.Name != "renamed" || edited.HeldUntil.IsZero() {
+		t.Errorf("%s is held until %v, %v", edited.Name, edited.HeldUntil, err)
+	}
+}
+
 // TestThreadsBegunAtOnce: two dispatchers store what they have posted about the same issues, in opposite
 // orders, and neither hinders the other. Of one issue one thread begins.
 func TestThreadsBegunAtOnce(t *testing.T) {

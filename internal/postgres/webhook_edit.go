@@ -24,6 +24,8 @@ func (s *Webhooks) Update(ctx context.Context, tenant string, edited notify.Webh
 			return present, false, fault.New(fault.Stale,
 				"the webhook was changed to version %d since version %d was read; read it again and repeat the edit", present.Version, edited.Version)
 		}
+		// A receiver may have asked for a pause since the version was read.
+		edited.HeldUntil = present.HeldUntil
 		return edited, true, edited.Sealed.Fault()
 	})
 }
