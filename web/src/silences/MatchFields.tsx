@@ -31,7 +31,10 @@ const exchangeRoutes: Record<string, string> = { routes: "Exchange routes", notR
 
 /** The conditions of a match. */
 export function MatchFields({ form, ofRoute = false }: { form: Of; ofRoute?: boolean }) {
-  const { data: rules = [] } = useQuery(ruleNames());
+  const { data: rules } = useQuery(ruleNames());
+  const choices = (rules ?? []).map(({ id, name }) => ({ value: id, label: name }));
+  // A chosen rule without a name would be shown by its ID.
+  const nameless = form.values.rules.filter((id) => !choices.some(({ value }) => value === id));
   const { environments, applications } = form.values.scope;
   const within = {
     application: { environments },
@@ -44,7 +47,7 @@ export function MatchFields({ form, ofRoute = false }: { form: Of; ofRoute?: boo
         label="Rules"
         {...(form.values.rules.length === 0 ? { placeholder: "all rules" } : {})}
         searchable
-        data={rules.map(({ id, name }) => ({ value: id, label: name }))}
+        data={[...choices, ...nameless.map((id) => ({ value: id, label: rules ? "deleted rule" : "…" }))]}
         {...form.getInputProps("rules")}
       />
       <Checkbox.Group label="Severities" {...form.getInputProps("severities")}>

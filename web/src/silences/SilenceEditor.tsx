@@ -65,7 +65,7 @@ export function NewSilencePage() {
       ) : alert !== undefined && source.data === undefined ? (
         <Failed error={source.error} onRetry={source.refetch} />
       ) : (
-        <Editor initial={source.data ? valuesFor(source.data) : { ...blank(), endsAt: inHours(1) }} />
+        <Editor key={alert} initial={source.data ? valuesFor(source.data) : { ...blank(), endsAt: inHours(1) }} />
       )}
     </Page>
   );
@@ -155,7 +155,7 @@ function Editor({ initial, silence, who }: EditorProps) {
       <div className={columns.columns}>
         <div className={styles.scroll}>
           <Form problems={save.problems} refusals={save.refusals} onSubmit={submit}>
-            <LeaveGuard dirty={() => isDirty && !done.current}>
+            <LeaveGuard dirty={() => isDirty && !done.current} whole>
               <p>
                 {silence
                   ? `Your changes to “${silence.name}” have not been saved.`

@@ -194,6 +194,21 @@ test("an alert leads to a silence that is filled in, previewed and made", async 
   expect(sent.endsAt).toBeDefined();
 });
 
+test("a new silence begins again for another address, and asks before it discards what was typed", async () => {
+  answersPreview();
+  const alert = anAlert(5);
+  world.alerts = [alert];
+  const { user, router } = open(`/silences/new?alert=${alert.id}`);
+  expect(await screen.findByDisplayValue("Failed orders")).toBeVisible();
+  await screen.findByText("deleted rule");
+  await router.navigate({ to: "/silences/new" });
+  await waitFor(() => expect(screen.getByRole("textbox", { name: "Name" })).toHaveValue(""));
+  await paste(user, screen.getByRole("textbox", { name: "Name" }), "Nights");
+  void router.navigate({ to: "/silences/new", search: { alert: alert.id } });
+  await user.click(await screen.findByRole("button", { name: "Discard changes" }));
+  expect(await screen.findByDisplayValue("Failed orders")).toBeVisible();
+});
+
 test("a recurring silence is made, and what the server refuses is beside its field", async () => {
   answersPreview();
   let sent: Record<string, unknown> = {};
