@@ -4,9 +4,9 @@ import { Amount } from "../ui/Amount";
 import { CalendarFields } from "../ui/CalendarFields";
 import { Choice } from "../ui/Choice";
 import styles from "../ui/form.module.css";
-import { initialCalendar, initialValues } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import { SuggestInput } from "./SuggestInput";
+import { initialCalendar, initialValues } from "./values";
 
 const members = [
   { value: "LEARNED", label: "Learned from recent days" },

@@ -7,12 +7,12 @@ import form from "../ui/form.module.css";
 import { IconPlus, IconTrash } from "../ui/icons";
 import { Select } from "../ui/Select";
 import { comparisons, numeric } from "./conditions";
-import { type Attribute, initialAttribute } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { SuggestInput } from "./SuggestInput";
 import { usualStatuses } from "./statuses";
 import { useAttributeKeys } from "./useAttributeKeys";
+import { type Attribute, initialAttribute } from "./values";
 
 const durations = [
   { size: 1, word: "ms" },

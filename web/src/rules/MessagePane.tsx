@@ -5,11 +5,11 @@ import { useMinute } from "../ui/now";
 import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { shortTime } from "../ui/time";
-import type { Values } from "./definition";
 import { Trouble } from "./PreviewPane";
 import styles from "./preview.module.css";
 import { blocksOf, SlackMessage } from "./SlackMessage";
 import type { Preview, Shown } from "./usePreview";
+import type { Values } from "./values";
 
 interface Props {
   message: Preview<TemplatePreview>;

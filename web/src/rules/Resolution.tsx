@@ -2,9 +2,9 @@ import { Autocomplete, Checkbox } from "@mantine/core";
 import { Amount } from "../ui/Amount";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
-import { initialResolution, type Resolution as Values } from "./definition";
 import { bound, type Editor } from "./editor";
 import { useAttributeKeys } from "./useAttributeKeys";
+import { initialResolution, type Resolution as Values } from "./values";
 
 const kinds: { value: Values["evidence"]; label: string }[] = [
   { value: "", label: "No exchange" },

@@ -21,7 +21,7 @@ import { useToast } from "../ui/toast";
 import { differences, merged } from "./conflict";
 import { DetailsSection } from "./DetailsSection";
 import { DifferencePane } from "./DifferencePane";
-import { definition, valuesOf } from "./definition";
+import { definition } from "./definition";
 import type { KeptRule } from "./drafts";
 import { bound } from "./editor";
 import styles from "./editor.module.css";
@@ -41,6 +41,7 @@ import { useMessagePreview, useRuleDifference, useRulePreview } from "./usePrevi
 import type { Proposal } from "./useRefined";
 import { useEditor, useRuleForm } from "./useRuleForm";
 
+import { valuesOf } from "./values";
 /** The editor of a new or stored rule: its parts on one side, the effects on the other. */
 export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
   // Drafts belong to one person.

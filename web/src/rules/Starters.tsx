@@ -1,7 +1,7 @@
 import { FormSection } from "../ui/Form";
-import type { Values } from "./definition";
 import styles from "./editor.module.css";
 import { starters } from "./starters";
+import type { Values } from "./values";
 
 /** Rules to begin with, for people who have no rules yet. */
 export function Starters({ onChoose }: { onChoose: (values: Values) => void }) {

@@ -8,11 +8,11 @@ import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { Absence } from "./Absence";
 import { groups, modes } from "./choices";
-import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import { Resolution } from "./Resolution";
 import { usualStatuses } from "./statuses";
 import { useAttributeKeys } from "./useAttributeKeys";
+import type { Values } from "./values";
 
 const percentiles: { value: string; label: string }[] = [
   { value: "50", label: "p50: half take no longer" },

@@ -3,8 +3,8 @@ import { hours } from "./checkCalendar";
 import { filterOf, nothingLeft } from "./checkFilter";
 import { counting, perExchange } from "./checkModes";
 import { excludesAll } from "./conditions";
-import { scopeLists } from "./definition";
 import { atMost, between, bounded, list, oneOf, type Report, text, unique } from "./reports";
+import { scopeLists } from "./values";
 
 /**
  * Finds what is wrong with a definition in the API's own words, as far as a browser can check. Only

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { usualSide } from "../ui/ConflictDialog";
 import { differences, merged } from "./conflict";
-import { initialAttribute, initialValues, same, type Values } from "./definition";
+import { same } from "./definition";
+import { initialAttribute, initialValues, type Values } from "./values";
 
 const change = (edit: (values: Values) => void) => {
   const values = structuredClone(initialValues);

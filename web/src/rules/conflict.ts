@@ -5,8 +5,9 @@ import { hoursWords } from "../ui/hours";
 import { period } from "../ui/time";
 import { counted, number } from "../ui/words";
 import { wordOf } from "./choices";
-import { type Calendar, definition, labelTexts, onlyIn, type Values } from "./definition";
+import { definition, onlyIn } from "./definition";
 import { type AttributeMatch, attribute, resolutionWords } from "./sentence";
+import { type Calendar, labelTexts, type Values } from "./values";
 
 type Resolved = NonNullable<RuleDefinition["resolution"]>;
 

@@ -12,8 +12,8 @@ import {
 } from "../drafts/draft";
 import { useDraft } from "../drafts/useDraft";
 import { open, paste, startWorld } from "../test/world";
-import { initialValues, type Values } from "./definition";
 import { ruleKind } from "./drafts";
+import { initialValues, type Values } from "./values";
 
 startWorld();
 

@@ -1,5 +1,5 @@
 import type { UseFormReturnType } from "@mantine/form";
-import type { Values } from "./definition";
+import type { Values } from "./values";
 
 /** What the sections of the page share: the form, and the error of a field, by its name in the API. */
 export interface Editor {

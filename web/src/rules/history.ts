@@ -4,8 +4,8 @@ import { hoursWords } from "../ui/hours";
 import { listed } from "../ui/words";
 import { wordOf } from "./choices";
 import { readField } from "./conflict";
-import { type Calendar, labelTexts } from "./definition";
 import { resolutionWords } from "./sentence";
+import { type Calendar, labelTexts } from "./values";
 
 /** One line of a change: a field with its values before and after, or what was added and removed. */
 export interface Line {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { anAlert } from "../test/world";
-import { initialAttribute, initialValues, type Values } from "./definition";
 import { parseRefinement, refined, refinementWords } from "./refine";
+import { initialAttribute, initialValues, type Values } from "./values";
 
 const alert = (over: { errorType?: string; errorPattern?: string; attributes?: Record<string, string> } = {}) => {
   const { errorPattern, ...exchange } = over;

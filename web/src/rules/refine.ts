@@ -1,5 +1,5 @@
 import type { Alert } from "../api/client";
-import { initialAttribute, type Values } from "./definition";
+import { initialAttribute, type Values } from "./values";
 
 /** An alert can lead to a rule without its error, or to a rule for only exchanges with its value of an attribute. */
 export interface Refinement {

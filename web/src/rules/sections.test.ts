@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { fieldsOf, initialAttribute, initialValues } from "./definition";
+import { fieldsOf } from "./definition";
 import { sections, wrongIn } from "./sections";
+import { initialAttribute, initialValues } from "./values";
 
 test.each(["PER_EXCHANGE", "COUNT_IN_WINDOW", "RATIO_IN_WINDOW", "DURATION_IN_WINDOW", "ABSENT_IN_WINDOW"] as const)(
   "each field of %s is in one section",

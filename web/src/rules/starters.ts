@@ -1,4 +1,4 @@
-import { initialValues, type Values } from "./definition";
+import { initialValues, type Values } from "./values";
 
 /** A rule to begin with. */
 export interface Starter {

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { facets } from "../api/exchanges";
-import type { Values } from "./definition";
+import type { Values } from "./values";
 
 /** The keys of attributes that occur in the last day within a scope. */
 export function useAttributeKeys({ environments, applications }: Values["scope"], wanted: boolean): string[] {

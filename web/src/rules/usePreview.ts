@@ -5,7 +5,8 @@ import type { ExchangeRef, FieldError, Rule, RuleDefinition, RulePreview, Templa
 import { ApiError } from "../api/errors";
 import { ruleDifference, rulePreview, templatePreview } from "../api/rules";
 import { check } from "./check";
-import { definition, type Values, valuesOf } from "./definition";
+import { definition } from "./definition";
+import { type Values, valuesOf } from "./values";
 
 export interface Preview<T> {
   /** The newest answer, possibly for an earlier content of the form. */

@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { oneAlert } from "../api/alerts";
 import type { Rule } from "../api/client";
 import { ruleOne } from "../api/rules";
-import { type Values, valuesOf } from "./definition";
 import { type Refinement, refined, refinementWords } from "./refine";
+import { type Values, valuesOf } from "./values";
 
 /** The first content of an editor that was opened from an alert. */
 export interface Proposal {

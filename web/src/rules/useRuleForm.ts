@@ -9,9 +9,10 @@ import type { DraftOf } from "../drafts/draft";
 import { useDraft, useKeeping } from "../drafts/useDraft";
 import { useServerForm } from "../ui/useServerForm";
 import { check } from "./check";
-import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
+import { definition, fieldsOf, same } from "./definition";
 import { type KeptRule, ruleKind } from "./drafts";
 import { type Editor, pathOf } from "./editor";
+import { initialValues, type Values, valuesOf } from "./values";
 
 interface Options {
   /** Whose drafts these are. */
