@@ -6,7 +6,7 @@ import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
 import { countedAs } from "./filter";
 import { nameOf } from "./headline";
-import { patchAlert } from "./patch";
+import { patchAlert, restoreAlert } from "./patch";
 import { useUndo } from "./undo";
 
 export interface Action {
@@ -23,7 +23,7 @@ const offeredMs = 10_000;
 
 /**
  * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once.
- * If the server does not agree, everything returns to the previous state, and the reader sees why.
+ * If the server does not agree, the alert returns to its previous state, and the reader sees why.
  */
 export function useAlertAction() {
   const undo = useUndo();
@@ -44,7 +44,10 @@ export function useAlertAction() {
       return { before, place };
     },
     onError: (error, { alert, to }, context) => {
-      for (const [key, data] of context?.before ?? []) cache.setQueryData(key, data);
+      if (context) {
+        restoreAlert(cache, alert, context.before);
+        cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => old && recount(old, to, alert.state));
+      }
       toast(`“${alert.title}” was not ${verbs[to]}. ${reasonOf(error)}`, "failed");
     },
     onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }, { place }) => {
