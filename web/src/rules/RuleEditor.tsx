@@ -18,6 +18,7 @@ import { useLastError } from "../ui/lastError";
 import { useSplit } from "../ui/MasterDetail";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import { differences, merged } from "./conflict";
 import { DetailsSection } from "./DetailsSection";
 import { DifferencePane } from "./DifferencePane";
@@ -40,8 +41,8 @@ import { TriggerSection } from "./TriggerSection";
 import { useMessagePreview, useRuleDifference, useRulePreview } from "./usePreview";
 import type { Proposal } from "./useRefined";
 import { useEditor, useRuleForm } from "./useRuleForm";
-
 import { valuesOf } from "./values";
+
 /** The editor of a new or stored rule: its parts on one side, the effects on the other. */
 export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
   // Drafts belong to one person.
@@ -74,6 +75,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
   const toast = useToast();
   const mayWrite = mayCall(who, rule ? "updateRule" : "createRule");
   const leaving = useRef(false);
+  const here = useHere();
   const warned = ({ warnings = [] }: Rule) => warnings.map((warning) => warning.message).join(" ");
   const edit = useRuleForm(rule, {
     person: draftsOf(who),
@@ -83,7 +85,7 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
       leaving.current = true;
       const does = saved.enabled ? "was created" : "was created, but is disabled";
       toast(`“${saved.name}” ${does}. ${warned(saved)}`.trim(), "done");
-      void navigate({ to: "/rules", hash: saved.id });
+      if (here()) void navigate({ to: "/rules", hash: saved.id });
     },
     onUpdated: (saved) => toast(`“${saved.name}” was saved. ${warned(saved)}`.trim(), "done"),
   });

@@ -21,6 +21,7 @@ import { LeaveGuard } from "../ui/LeaveGuard";
 import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import { useServerForm } from "../ui/useServerForm";
 import { differences, merged } from "./conflict";
 import {
@@ -111,6 +112,7 @@ function Editor({ initial, silence, who }: EditorProps) {
   /** The version that the edit is based on. It stays while the person edits, whatever is saved meanwhile. */
   const [base, setBase] = useState({ silence, values: initial });
   const [theirs, setTheirs] = useState<Silence>();
+  const here = useHere();
   const done = useRef(false);
   const isDirty = !same(form.values, base.values);
   const take = (newest: Silence, values = valuesOf(newest)) => {
@@ -140,7 +142,7 @@ function Editor({ initial, silence, who }: EditorProps) {
       toast(silence ? `“${saved.name}” was saved.` : `“${saved.name}” was created.`, "done");
       done.current = true;
       await cache.invalidateQueries({ queryKey: silenceKeys.all });
-      await navigate({ to: "/silences" });
+      if (here()) await navigate({ to: "/silences" });
     },
   });
   const submit = () => {
@@ -163,7 +165,7 @@ function Editor({ initial, silence, who }: EditorProps) {
               </p>
             </LeaveGuard>
             {silence && <SilenceStatus silence={silence} over={over} />}
-            <fieldset disabled={!may} className={formStyles.sections}>
+            <fieldset disabled={!may || save.busy} className={formStyles.sections}>
               <SilenceFields form={form} begun={silence?.state === "ACTIVE"} />
             </fieldset>
             <div className={formStyles.actions}>

@@ -18,6 +18,7 @@ import formStyles from "../ui/form.module.css";
 import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import { useServerForm } from "../ui/useServerForm";
 import { counted } from "../ui/words";
 import { Flow } from "./Flow";
@@ -71,6 +72,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
   const toast = useToast();
   const [theirs, setTheirs] = useState<Webhook>();
   const leaving = useRef(false);
+  const here = useHere();
   const edit = useWebhookForm(webhook, who, taken);
   const { form, base = webhook, setBase } = edit;
   const save = useServerForm({
@@ -83,7 +85,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
       leaving.current = true;
       edit.forget();
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
-      await navigate({ to: "/webhooks" });
+      if (here()) await navigate({ to: "/webhooks" });
     },
     onRefused: async (error) => {
       if (!(error instanceof ApiError && error.status === 412)) return false;
@@ -106,7 +108,9 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
       </div>
       <Form problems={save.problems} refusals={save.refusals} onSubmit={() => save.submit(base)}>
         <Unsaved edit={edit} webhook={webhook} who={who} onTake={onTake} isDone={() => leaving.current} />
-        <WebhookFields form={form} webhook={base} />
+        <fieldset disabled={save.busy} inert={save.busy} className={formStyles.sections}>
+          <WebhookFields form={form} webhook={base} />
+        </fieldset>
         <div className={formStyles.actions}>
           <Button type="submit" look="primary" disabled={save.busy}>
             Save webhook

@@ -11,6 +11,7 @@ import styles from "../ui/form.module.css";
 import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import { useServerForm } from "../ui/useServerForm";
 import { definition, fieldsOf, type KeptWebhook } from "./form";
 import { Unsaved } from "./Unsaved";
@@ -51,6 +52,7 @@ interface Props {
 
 function NewWebhook({ who, taken, onTake }: Props) {
   const leaving = useRef(false);
+  const here = useHere();
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
@@ -66,14 +68,16 @@ function NewWebhook({ who, taken, onTake }: Props) {
       edit.forget();
       toast(`“${webhook.name}” was created. ${warnings}`.trim(), "done");
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
-      await navigate({ to: "/webhooks" });
+      if (here()) await navigate({ to: "/webhooks" });
     },
   });
   const submit = () => create.submit(definition(form.values));
   return (
     <Form problems={create.problems} refusals={create.refusals} onSubmit={submit}>
       <Unsaved edit={edit} webhook={undefined} who={who} onTake={onTake} isDone={() => leaving.current} />
-      <WebhookFields form={form} />
+      <fieldset disabled={create.busy} inert={create.busy} className={styles.sections}>
+        <WebhookFields form={form} />
+      </fieldset>
       <div className={styles.actions}>
         <Button type="submit" look="primary" disabled={create.busy}>
           Create webhook
