@@ -19,11 +19,11 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
-import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
+import { IconKey, IconPause, IconPerson, IconPlay, IconPlus, IconTrash } from "../ui/icons";
 import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
-import { Failed, SkeletonRows } from "../ui/states";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
@@ -51,6 +51,10 @@ export function UsersPage() {
         <SkeletonRows headed count={4} height={56} label="Loading users" />
       ) : users.data === undefined ? (
         <Failed error={failure} onRetry={users.refetch} />
+      ) : users.data.length === 0 ? (
+        <Empty icon={IconPerson} title="No users yet">
+          <p>A user signs in with a password or with OpenID Connect, and has a role.</p>
+        </Empty>
       ) : (
         <table className={table.table}>
           <thead>
