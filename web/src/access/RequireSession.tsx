@@ -1,8 +1,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { accessKeys, type Me, type SessionState, session } from "../api/access";
-import { onSignedOut } from "../api/client";
+import { beginSession, onSignedOut } from "../api/client";
 import { CameIn } from "../frame/cameIn";
+import { PageShown } from "../ui/pageShown";
 import { SetUpPage } from "./SetUpPage";
 import { SignInPage, signInProblem } from "./SignInPage";
 
@@ -44,6 +45,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
 
   if (state.isPending) return null;
   const enter = (who: Me) => {
+    beginSession();
     const known = cache.getQueryData<SessionState>(accessKeys.session);
     if (last.current !== undefined && last.current !== who.id) {
       // This person must not see another person's data, or what was on screen.
@@ -65,7 +67,9 @@ export function RequireSession({ children }: { children: ReactNode }) {
     <>
       {(inside || entered) && (
         <div key={visit} style={{ height: "100%", display: inside ? "contents" : "none" }} inert={!inside}>
-          <CameIn value={asked}>{children}</CameIn>
+          <PageShown value={inside}>
+            <CameIn value={asked}>{children}</CameIn>
+          </PageShown>
         </div>
       )}
       {!inside &&

@@ -1,6 +1,8 @@
 import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, onTestFinished, test } from "vitest";
+import { session } from "../api/access";
+import { body, client } from "../api/client";
 import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
@@ -45,6 +47,55 @@ test("when the session ends, what was typed waits behind the sign-in", async () 
   await user.type(screen.getByLabelText("Password"), "right");
   await user.click(screen.getByRole("button", { name: "Sign in" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("Half a webhook");
+});
+
+test("an answer to a request from before the sign-in does not end the new session", async () => {
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const over = () => problem(401, { code: "unauthorized", detail: "The session is over" });
+  server.use(
+    http.get(api("/tokens"), over, { once: true }),
+    http.get(api("/webhooks"), async () => {
+      await answered;
+      return over();
+    }),
+    http.post(api("/session"), () => HttpResponse.json(ada)),
+    http.get(api("/tokens"), () => HttpResponse.json({ items: [] })),
+  );
+  const { user, cache } = open("/tokens");
+  const late = cache.fetchQuery({ queryKey: ["late"], queryFn: () => body(client.GET("/webhooks")), retry: false });
+  await user.type(await screen.findByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "right");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  await screen.findByRole("heading", { name: "No API tokens yet" });
+  answer();
+  await expect(late).rejects.toThrow("The session is over");
+  expect(cache.getQueryData(session().queryKey)).toMatchObject({ signedIn: true });
+});
+
+test("a dialog that is open when the session ends does not lie over the sign-in, and is there afterwards", async () => {
+  server.use(
+    http.get(api("/tokens"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/tokens"), () => problem(401, { code: "unauthorized", detail: "The session is over" })),
+    http.post(api("/session"), () => HttpResponse.json(ada)),
+  );
+  const { user } = open("/tokens");
+  await user.click(await screen.findByRole("button", { name: "New token" }));
+  await user.type(await screen.findByLabelText("Name"), "ci");
+  await user.click(screen.getByRole("button", { name: "Create token" }));
+  await screen.findByRole("heading", { name: "Sign in" });
+  expect(document.querySelector("dialog[open]")).toBeNull();
+  // No key opens another one behind the sign-in.
+  screen.getByLabelText("E-mail address").blur();
+  await user.keyboard("?");
+  expect(document.querySelectorAll("dialog")).toHaveLength(1);
+  await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "right");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "New token" }));
+  expect(dialog.getByLabelText("Name")).toHaveValue("ci");
 });
 
 test("a screen is signed in by the token in its address, before it asks who is", async () => {

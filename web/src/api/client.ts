@@ -19,6 +19,13 @@ export function onSignedOut(call: () => void): () => void {
   return () => signedOut.removeEventListener("signed-out", call);
 }
 
+let sessions = 0;
+
+/** Notes that a person has signed in: answers to requests from before do not end their session. */
+export function beginSession(): void {
+  sessions += 1;
+}
+
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /**
@@ -27,6 +34,7 @@ type Answer<T> = { data?: T; error?: unknown; response: Response };
  * cache recognises it.
  */
 export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
+  const asked = sessions;
   let answer: Answer<T>;
   try {
     answer = await call;
@@ -35,7 +43,7 @@ export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
     throw unreachable(cause);
   }
   if (answer.response.ok) return answer.data as T;
-  if (answer.response.status === 401) signedOut.dispatchEvent(new Event("signed-out"));
+  if (answer.response.status === 401 && asked === sessions) signedOut.dispatchEvent(new Event("signed-out"));
   throw new ApiError(answer.response.status, answer.error);
 }
 

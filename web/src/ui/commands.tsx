@@ -1,5 +1,6 @@
 import type { Icon } from "@tabler/icons-react";
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { PageShown } from "./pageShown";
 import { singleKeys } from "./setting";
 
 export type Section = "This alert" | "Inbox" | "Pages" | "Actions";
@@ -40,10 +41,12 @@ class Registry {
 
 const RegistryContext = createContext(new Registry());
 
-/** Runs commands by their keys. There is one on the page. */
+/** Runs commands by their keys while the page is shown. There is one on the page. */
 export function CommandProvider({ children }: { children: ReactNode }) {
   const [registry] = useState(() => new Registry());
+  const shown = useContext(PageShown);
   useEffect(() => {
+    if (!shown) return;
     const onKeyDown = (event: KeyboardEvent) => {
       const names = namesOf(event);
       for (const name of names) {
@@ -56,7 +59,7 @@ export function CommandProvider({ children }: { children: ReactNode }) {
     };
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);
-  }, [registry]);
+  }, [registry, shown]);
   return <RegistryContext value={registry}>{children}</RegistryContext>;
 }
 
