@@ -58,6 +58,19 @@ test("after a snooze of one alert, the key undoes nothing older", async () => {
   expect(undone).toEqual([]);
 });
 
+test("an action is undone although the server's clock is far behind", async () => {
+  const long = new Date(Date.now() - 3_600_000).toISOString();
+  server.use(
+    http.post(api("/alerts/acknowledge"), () =>
+      HttpResponse.json({ actionId: "a1", changed: 1, already: 0, refused: 0, unknown: 0, undoableUntil: long }),
+    ),
+  );
+  const user = await acknowledged();
+  await user.keyboard("z");
+  await screen.findByText("1 alert restored.");
+  expect(undone).toEqual(["a1"]);
+});
+
 test("the key undoes the action that was taken last, also if its answer came first", async () => {
   const orders: AlertSelection[] = [];
   let answerFirst = () => {};

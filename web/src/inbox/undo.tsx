@@ -43,6 +43,9 @@ interface Undoing extends Undoable {
   done: UndoResult[];
 }
 
+/** How long an undo is offered at least. */
+const leastMs = 10_000;
+
 /** Restores what actions have changed, if nobody has changed it since. There is one in the application. */
 export function UndoProvider({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
@@ -82,7 +85,8 @@ export function UndoProvider({ children }: { children: ReactNode }) {
   const offer = (text: string, undoing: Undoing, tone: Tone, forMs = Infinity) => {
     if (undoing.place < last.current) return toast(text, tone);
     last.current = undoing.place;
-    const until = Math.min(Date.parse(undoing.until), Date.now() + forMs);
+    // The server's clock may be behind this one, and the action was done just now.
+    const until = Math.min(Math.max(Date.parse(undoing.until), Date.now() + leastMs), Date.now() + forMs);
     const remedy = { word: "Undo", until: new Date(until).toISOString(), run: () => run(undoing) };
     offered.current = { undoing, until, takeBack: toast(text, tone, remedy) };
   };
