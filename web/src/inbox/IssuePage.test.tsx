@@ -92,6 +92,7 @@ test("what was never resolved, and has no error, says so", async () => {
   expect(await screen.findByRole("heading", { name: "Alerts without an error" })).toBeVisible();
   expect(screen.getByText("Never resolved")).toBeVisible();
   expect(screen.queryByRole("region", { name: "Affected applications" })).toBeNull();
+  expect(await within(screen.getByRole("region", { name: "Alerts" })).findByText("No alerts")).toBeVisible();
 });
 
 test("an issue that is gone says so, and so does an address that names none", async () => {

@@ -386,6 +386,8 @@ function Alerts({ of }: { of: IssueKey }) {
         </table>
       ) : failure ? (
         <Failed error={failure} onRetry={alerts.refetch} />
+      ) : alerts.data && !alerts.hasNextPage ? (
+        <p className={overview.quiet}>No alerts</p>
       ) : (
         <SkeletonRows headed count={5} height={56} label="Loading alerts" />
       )}
