@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { useArrival } from "./arrival";
 import styles from "./Page.module.css";
 import { StatusLine } from "./StatusLine";
+import { useKeptScroll } from "./useKeptScroll";
 
 interface Props {
   title: string;
@@ -30,6 +31,7 @@ export function Page({
   children,
 }: Props) {
   const heading = useArrival(title);
+  const body = useKeptScroll();
   return (
     <div className={styles.page}>
       {bare ? (
@@ -48,7 +50,9 @@ export function Page({
         </header>
       )}
       <StatusLine />
-      <div className={scrolls ? `${styles.body} ${styles.scrolls}` : styles.body}>{children}</div>
+      <div ref={scrolls ? body : undefined} className={scrolls ? `${styles.body} ${styles.scrolls}` : styles.body}>
+        {children}
+      </div>
     </div>
   );
 }
