@@ -78,6 +78,20 @@ test("acts on the alert that is open, and leaves to others what is not for one's
   }
 });
 
+test("leads people who may not edit a webhook to the list of webhooks", async () => {
+  who("viewer");
+  server.use(
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: "w1", name: "#ops", enabled: true }] })),
+    http.get(api("/silences"), () => HttpResponse.json({ items: [] })),
+  );
+  const { user, router } = open("/silences");
+  await screen.findByText("Operators can create silences.");
+  await user.keyboard("{Control>}k{/Control}");
+  await user.type(await field(), "#ops");
+  await user.click(await option(/^#ops/));
+  await waitFor(() => expect(router.state.location.href).toBe("/webhooks#w1"));
+});
+
 test("gives the focus back", async () => {
   const { user } = open("/inbox?fold=none");
   const button = await screen.findByRole("button", { name: /Find/ });

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { findAlerts } from "../../api/alerts";
 import type { Alert } from "../../api/client";
+import { useMay } from "../../api/operations";
 import { ruleNames } from "../../api/rules";
 import { webhookList } from "../../api/webhooks";
 import { toSearch, wide } from "../../inbox/filter";
@@ -58,6 +59,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
 
 function useRules(): Entry[] {
   const navigate = useNavigate();
+  const mayEdit = useMay()("updateWebhook");
   const { data: rules = [] } = useQuery(ruleNames());
   const { data: webhooks = [] } = useQuery({ ...webhookList(), refetchInterval: false });
   return [
@@ -78,7 +80,10 @@ function useRules(): Entry[] {
         label: webhook.name,
         hint: webhook.enabled ? "webhook" : "webhook, disabled",
         icon: IconWebhook,
-        run: () => navigate({ to: "/webhooks/$webhookId", params: { webhookId: webhook.id } }),
+        run: () =>
+          mayEdit
+            ? navigate({ to: "/webhooks/$webhookId", params: { webhookId: webhook.id } })
+            : navigate({ to: "/webhooks", hash: webhook.id }),
       }),
     ),
   ];
