@@ -243,6 +243,14 @@ describe("deliveries", () => {
     await waitFor(() => expect(router.state.location.pathname).toBe(`/deliveries/${id(2)}`));
   });
 
+  test("have the focus again when they are closed", async () => {
+    items = [exhausted, { ...exhausted, id: id(2) }];
+    const { user } = open(`/deliveries/${id(2)}`);
+    await screen.findByText("down", { selector: "pre" });
+    await user.click(screen.getByRole("link", { name: "Close" }));
+    await waitFor(() => expect(document.activeElement).toHaveAttribute("data-delivery", id(2)));
+  });
+
   test("say that there are none", async () => {
     items = [];
     open("/deliveries");

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { type CSSProperties, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { type NotificationFilter, notificationAny, notificationCounts, notificationList } from "../api/notifications";
 import { useMay } from "../api/operations";
 import { ruleNames } from "../api/rules";
@@ -53,6 +53,7 @@ export function DeliveriesPage() {
     if (openId !== undefined) next.click();
     return true;
   };
+  useGoingOn(openId);
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
   }, []);
@@ -131,6 +132,17 @@ export function DeliveriesPage() {
       {retrying && <RetryAll filter={filter} onClose={() => setRetrying(false)} />}
     </Page>
   );
+}
+
+/** Who closes a message continues at its row, unless the focus is already elsewhere. */
+function useGoingOn(openId: string | undefined) {
+  const before = useRef(openId);
+  useLayoutEffect(() => {
+    const closed = before.current;
+    before.current = openId;
+    if (closed === undefined || openId !== undefined || document.activeElement !== document.body) return;
+    document.querySelector<HTMLElement>(`[data-delivery="${CSS.escape(closed)}"]`)?.focus();
+  }, [openId]);
 }
 
 /** The messages by status. */
