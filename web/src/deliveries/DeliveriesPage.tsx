@@ -196,6 +196,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
         search
         choices={(webhooks ?? []).map(({ id, name }) => ({ value: id, text: name }))}
         chosen={search.webhook ?? []}
+        unknown={webhooks ? "deleted webhook" : "…"}
         onChange={(webhook) => change({ webhook })}
       />
       <FilterMenu
@@ -203,6 +204,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
         search
         choices={(rules ?? []).map(({ id, name }) => ({ value: id, text: name }))}
         chosen={search.rule ?? []}
+        unknown={rules ? "deleted rule" : "…"}
         onChange={(rule) => change({ rule })}
       />
       <Select

@@ -86,6 +86,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
         onOpen={() => setAskedRules(true)}
         choices={(rules ?? []).map((rule) => ({ value: rule.id, text: rule.name }))}
         chosen={filter.ruleId}
+        unknown={rules ? "deleted rule" : "…"}
         onChange={(ruleId) => onChange({ ...filter, ruleId })}
       />
       <Button onClick={() => setMore(true)}>

@@ -15,6 +15,8 @@ interface Props {
   choices: readonly Choice[];
   chosen: readonly string[];
   onChange: (chosen: string[]) => void;
+  /** The text of a chosen value that is not among the choices; by default, the value. */
+  unknown?: string;
   /** Offers to use the typed text, if the choices are not complete. */
   free?: boolean;
   search?: boolean;
@@ -23,7 +25,8 @@ interface Props {
 }
 
 /** A menu with any number of choices; choosing none means no restriction. */
-export function FilterMenu({ name, choices, chosen, onChange, free = false, search = false, onOpen }: Props) {
+export function FilterMenu(props: Props) {
+  const { name, choices, chosen, onChange, unknown, free = false, search = false, onOpen } = props;
   const [typed, setTyped] = useState("");
   const combobox = useCombobox({
     onDropdownOpen: () => {
@@ -40,7 +43,7 @@ export function FilterMenu({ name, choices, chosen, onChange, free = false, sear
     ...choices,
     ...chosen
       .filter((value) => !choices.some((choice) => choice.value === value))
-      .map((value): Choice => ({ value, text: value })),
+      .map((value): Choice => ({ value, text: unknown ?? value })),
   ];
   const wanted = typed.trim().toLowerCase();
   const shown = known.filter((choice) => choice.text.toLowerCase().includes(wanted));
@@ -66,6 +69,7 @@ export function FilterMenu({ name, choices, chosen, onChange, free = false, sear
           onClick={() => combobox.toggleDropdown()}
         >
           <span className={styles.value}>
+            {first !== undefined && <span className="visually-hidden">{name}: </span>}
             {first === undefined ? name : chosenText.length === 1 ? first : `${first} +${chosenText.length - 1}`}
           </span>
           <IconChevron size={14} aria-hidden="true" />
