@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
 import { focusOnError } from "./Form";
@@ -34,11 +34,16 @@ export function FormDialog({
   const dialog = useModal();
   const titleId = useId();
   const wasBusy = useRef(false);
+  const [tries, setTries] = useState(0);
   // What was refused: its button was disabled meanwhile, and has lost the focus.
   useEffect(() => {
     if (wasBusy.current && !busy) focusOnError(dialog.current);
     wasBusy.current = busy;
   }, [busy, dialog]);
+  // What the page itself refuses, without a request.
+  useEffect(() => {
+    if (tries > 0) focusOnError(dialog.current);
+  }, [tries, dialog]);
   return (
     <dialog
       ref={dialog}
@@ -57,6 +62,7 @@ export function FormDialog({
         onSubmit={(event) => {
           event.preventDefault();
           onSubmit?.();
+          setTries((count) => count + 1);
         }}
       >
         <div className={styles.fields}>{children}</div>

@@ -31,11 +31,13 @@ export function Select<T extends string>(props: SelectProps<T>) {
     disabled = false,
   } = props;
   const id = useId();
+  const described = bare ? [] : [description && `${id}-description`, error && `${id}-error`].filter(Boolean);
   const field = (
     <select
       id={id}
       className={bare ? `${styles.select} ${styles.bare}` : styles.select}
       aria-label={bare ? label : undefined}
+      aria-describedby={described.join(" ") || undefined}
       aria-invalid={error ? true : undefined}
       disabled={disabled}
       onFocus={onFocus}
