@@ -61,6 +61,6 @@ test("the inbox reads the names of rules only when somebody chooses one, or has 
   expect(read).toBe(0);
   await user.click(screen.getByRole("button", { name: "Rule" }));
   await user.click(await screen.findByRole("option", { name: "Failed orders" }));
-  expect(await screen.findByRole("button", { name: "Failed orders" })).toBeVisible();
+  expect(await screen.findByRole("button", { name: "Rule: Failed orders" })).toBeVisible();
   expect(read).toBe(1);
 });
