@@ -32,6 +32,9 @@ function focused() {
   };
 }
 
+/** An answer that refuses a request. */
+const refusal = { type: "about:blank", title: "Conflict", status: 409, code: "conflict", detail: "It is needed." };
+
 describe("with the keyboard alone", { timeout: 960_000 }, () => {
   let stage;
   let page;
@@ -190,5 +193,25 @@ describe("with the keyboard alone", { timeout: 960_000 }, () => {
     await page.getByRole("dialog").waitFor(visible);
     await press("Escape");
     await focusOn(new RegExp(`^Delete ${rule.name}$`));
+  });
+
+  test("what is under way, or is refused, keeps the focus", async () => {
+    stage.asked = /status of 409/;
+    const { rule } = await stage.rule();
+    await enter(`/rules?q=${encodeURIComponent(rule.name)}`);
+    const toggle = new RegExp(`^${rule.name} is enabled$`);
+    await page.route("**/api/v1/rules/*", (route) =>
+      route.request().method() === "DELETE" ? route.fulfill({ status: 409, json: refusal }) : route.fallback(),
+    );
+    await tabTo(toggle);
+    await Promise.all([page.waitForResponse(/\/disable$/), press("Space")]);
+    await page.getByRole("switch", { checked: false }).waitFor(visible);
+    await focusOn(toggle);
+    await tabTo(new RegExp(`^Delete ${rule.name}$`));
+    await press("Enter");
+    await tabTo(/^Delete rule$/);
+    await press("Enter");
+    await page.getByText(refusal.detail).waitFor(visible);
+    await focusOn(/^Delete rule$/);
   });
 });

@@ -67,7 +67,7 @@ function Account({ who }: { who: Me }) {
             <p className={formStyles.hint}>Access is open on this machine. No sign-in is required.</p>
           ) : (
             <div>
-              <Button onClick={() => signOut.mutate()} disabled={signOut.isPending}>
+              <Button onClick={() => signOut.mutate()} busy={signOut.isPending}>
                 Sign out
               </Button>
             </div>
@@ -113,7 +113,7 @@ function Password({ who }: { who: Me }) {
         />
       </FormSection>
       <div className={formStyles.actions}>
-        <Button type="submit" look="primary" disabled={change.busy}>
+        <Button type="submit" look="primary" busy={change.busy}>
           Set password
         </Button>
       </div>

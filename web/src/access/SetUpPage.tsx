@@ -45,7 +45,7 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
           autoComplete="new-password"
           {...form.getInputProps("password")}
         />
-        <Button type="submit" look="primary" disabled={make.busy}>
+        <Button type="submit" look="primary" busy={make.busy}>
           Create administrator
         </Button>
       </form>

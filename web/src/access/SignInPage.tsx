@@ -80,7 +80,7 @@ export function SignInPage({ state, ended, onEnter }: Props) {
           withAsterisk={false}
           {...form.getInputProps("password")}
         />
-        <Button type="submit" look={state.provider ? "plain" : "primary"} disabled={enter.isPending}>
+        <Button type="submit" look={state.provider ? "plain" : "primary"} busy={enter.isPending}>
           Sign in
         </Button>
       </form>

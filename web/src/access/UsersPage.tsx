@@ -109,9 +109,8 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
           bare
           label={`Role of ${user.name}`}
           options={roles}
-          value={user.role}
-          disabled={change.isPending}
-          onChange={(role) => change.mutate({ role })}
+          value={(change.isPending && change.variables.role) || user.role}
+          onChange={(role) => !change.isPending && change.mutate({ role })}
         />
       </td>
       <td data-label="Last sign-in">
@@ -139,7 +138,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
             iconOnly
             aria-label={`${word} ${user.name}`}
             title={word}
-            disabled={change.isPending}
+            busy={change.isPending}
             onClick={() => change.mutate({ disabled: !user.disabled })}
           >
             {user.disabled ? <IconPlay size={16} aria-hidden="true" /> : <IconPause size={16} aria-hidden="true" />}

@@ -100,7 +100,7 @@ export function PersonMenu({ className, narrow, current, onHelp }: Props) {
             Keyboard shortcuts
           </Button>
           {who?.kind === "user" && (
-            <Button disabled={signOut.isPending} onClick={() => signOut.mutate()}>
+            <Button busy={signOut.isPending} onClick={() => signOut.mutate()}>
               Sign out
             </Button>
           )}

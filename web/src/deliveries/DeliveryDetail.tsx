@@ -83,7 +83,7 @@ function Retry({ notification }: { notification: Notification }) {
     <>
       <Button
         look={delivered ? "plain" : "primary"}
-        disabled={retry.isPending}
+        busy={retry.isPending}
         onClick={() => (delivered ? setAsking(true) : retry.mutate())}
       >
         <IconRetrying size={16} aria-hidden="true" />
@@ -117,7 +117,7 @@ function Discard({ notification }: { notification: Notification }) {
   });
   if (!discardable(notification)) return null;
   return (
-    <Button disabled={discard.isPending} onClick={() => discard.mutate()}>
+    <Button busy={discard.isPending} onClick={() => discard.mutate()}>
       <IconDiscarded size={16} aria-hidden="true" />
       Discard
     </Button>

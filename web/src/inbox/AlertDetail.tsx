@@ -104,7 +104,7 @@ function ReopenButton({ alert }: { alert: Alert }) {
   const reopen = useReopen();
   if (!useReopenable(alert)) return null;
   return (
-    <Button disabled={reopen.isPending} onClick={() => reopen.mutate(alert)}>
+    <Button busy={reopen.isPending} onClick={() => reopen.mutate(alert)}>
       <IconReopened size={16} aria-hidden="true" />
       {reopenWord(alert)} <Key>O</Key>
     </Button>

@@ -80,7 +80,7 @@ export function AssignButton({ alert, selecting }: { alert: Alert; selecting: bo
   ]);
   if (!possible) return null;
   return (
-    <Button disabled={assign.isPending} onClick={run}>
+    <Button busy={assign.isPending} onClick={run}>
       <IconPerson size={16} aria-hidden="true" />
       {taken ? "Unassign" : "Assign to me"} <Key>M</Key>
     </Button>
@@ -100,9 +100,8 @@ export function AssignedField({ alert }: { alert: Alert }) {
           bare
           label="Assigned to"
           options={options}
-          value={assignee}
-          disabled={assign.isPending}
-          onChange={(name) => assign.mutate(name)}
+          value={assign.isPending ? assign.variables : assignee}
+          onChange={(name) => !assign.isPending && assign.mutate(name)}
         />
       ) : (
         assignee || "Unassigned"

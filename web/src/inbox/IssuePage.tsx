@@ -82,7 +82,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
       {may("acknowledgeAlerts") && issue.firing > 0 && (
         <Button
           look="primary"
-          disabled={bulk.isPending}
+          busy={bulk.isPending}
           onClick={() => bulk.run("ACKNOWLEDGED", [{ filter: { ...where, state: ["FIRING"] }, upTo }])}
         >
           <IconAcknowledged size={16} aria-hidden="true" />
@@ -91,7 +91,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
       )}
       {may("resolveAlerts") && open > 0 && (
         <Button
-          disabled={bulk.isPending}
+          busy={bulk.isPending}
           onClick={() => bulk.run("RESOLVED", [{ filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] }, upTo }])}
         >
           <IconResolved size={16} aria-hidden="true" />
@@ -100,7 +100,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
       )}
       {may("assignAlerts") && self !== undefined && open > 0 && (
         <Button
-          disabled={bulk.isPending}
+          busy={bulk.isPending}
           onClick={() =>
             bulk.run({ assignee: self, reassign: false }, [
               { filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] }, upTo },

@@ -64,7 +64,7 @@ export function SnoozeButton({ alert }: { alert: Alert }) {
   if (!possible) return null;
   return (
     <>
-      <Button disabled={end.isPending} onClick={run}>
+      <Button busy={end.isPending} onClick={run}>
         <IconWaiting size={16} aria-hidden="true" />
         {snoozed ? "End snooze" : "Snooze"} <Key>S</Key>
       </Button>

@@ -277,11 +277,11 @@ function Saving({ base, draft, onSaved, onTake, onReset }: SavingProps) {
         </ul>
       )}
       <div className={styles.actions}>
-        <Button look="primary" data-next="save" disabled={save.isPending} onClick={() => save.mutate(draft)}>
+        <Button look="primary" data-next="save" busy={save.isPending} onClick={() => save.mutate(draft)}>
           Save policy
         </Button>
         {overtaken ? (
-          <Button disabled={load.isPending} onClick={() => load.mutate()}>
+          <Button busy={load.isPending} onClick={() => load.mutate()}>
             Discard mine and load theirs
           </Button>
         ) : (

@@ -55,12 +55,12 @@ export function BulkEnable({ rules, onPage, onDone }: Props) {
   return (
     <>
       {off > 0 && (
-        <Button disabled={change.isPending} onClick={() => change.mutate(true)}>
+        <Button busy={change.isPending} onClick={() => change.mutate(true)}>
           Enable {counted(off, "rule")}
         </Button>
       )}
       {on.length > 0 && (
-        <Button disabled={change.isPending} onClick={() => setAsking(true)}>
+        <Button busy={change.isPending} onClick={() => setAsking(true)}>
           Disable {counted(on.length, "rule")}
         </Button>
       )}

@@ -26,8 +26,9 @@ export function EnabledSwitch({ rule, mayWrite, words = false }: Props) {
       {...(words ? { label: rule.enabled ? "Enabled" : "Disabled" } : {})}
       aria-label={`${rule.name} is enabled`}
       checked={change.isPending ? change.variables : rule.enabled}
-      disabled={!mayWrite || change.isPending}
-      onChange={() => change.mutate(!rule.enabled)}
+      disabled={!mayWrite}
+      // It stays enabled during the change: otherwise it would lose the focus.
+      onChange={() => !change.isPending && change.mutate(!rule.enabled)}
     />
   );
 }

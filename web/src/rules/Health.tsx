@@ -84,12 +84,7 @@ function RetryButton({ rule }: { rule: Rule }) {
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
   return (
-    <Button
-      look="quiet"
-      disabled={retry.isPending}
-      aria-label={`Evaluate ${rule.name} now`}
-      onClick={() => retry.mutate()}
-    >
+    <Button look="quiet" busy={retry.isPending} aria-label={`Evaluate ${rule.name} now`} onClick={() => retry.mutate()}>
       Evaluate now
     </Button>
   );

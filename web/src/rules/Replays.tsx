@@ -151,7 +151,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
         )}
       </div>
       {running && mayCancel && (
-        <Button disabled={cancel.isPending} onClick={() => cancel.mutate()}>
+        <Button busy={cancel.isPending} onClick={() => cancel.mutate()}>
           Cancel replay
         </Button>
       )}

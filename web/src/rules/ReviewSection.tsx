@@ -56,11 +56,11 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
   return (
     <>
       <div className={form.actions}>
-        <Button disabled={silent || test.isPending} onClick={() => test.mutate()}>
+        <Button disabled={silent} busy={test.isPending} onClick={() => test.mutate()}>
           <IconPending size={15} aria-hidden="true" />
           Send test message
         </Button>
-        <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
+        <Button busy={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
           <IconCopy size={15} aria-hidden="true" />
           Duplicate
         </Button>

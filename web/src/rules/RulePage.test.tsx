@@ -138,6 +138,10 @@ test("the switch shows what a rule became, also while its history is still read"
   await user.click(toggle);
   await waitFor(() => expect(screen.getAllByText("Disabled")).not.toHaveLength(0));
   expect(toggle).not.toBeChecked();
+  // It keeps the focus, and is not turned back by another press.
+  expect(toggle).toBeEnabled();
+  await user.click(toggle);
+  expect(toggle).not.toBeChecked();
   release();
 });
 

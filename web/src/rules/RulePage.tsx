@@ -66,7 +66,7 @@ function Actions({ rule }: { rule: Rule }) {
   return (
     <>
       {may("duplicateRule") && (
-        <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
+        <Button busy={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
           <IconCopy size={15} aria-hidden="true" />
           Duplicate
         </Button>

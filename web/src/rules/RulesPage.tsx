@@ -287,7 +287,7 @@ function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowPr
                   iconOnly
                   aria-label={`Duplicate ${rule.name}`}
                   title="Duplicate"
-                  disabled={duplicate.isPending}
+                  busy={duplicate.isPending}
                   onClick={() => duplicate.mutate(rule)}
                 >
                   <IconCopy size={16} aria-hidden="true" />

@@ -170,7 +170,7 @@ function Editor({ initial, silence, who }: EditorProps) {
             </fieldset>
             <div className={formStyles.actions}>
               {may && (
-                <Button type="submit" look="primary" disabled={save.busy}>
+                <Button type="submit" look="primary" busy={save.busy}>
                   {silence ? "Save silence" : "Create silence"}
                 </Button>
               )}

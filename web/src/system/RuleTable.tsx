@@ -133,7 +133,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
               look="quiet"
               title="Compare the alerts with the matching exchanges"
               aria-label={`Compare ${rule.name}`}
-              disabled={compare.isPending}
+              busy={compare.isPending}
               onClick={() => compare.mutate()}
             >
               {compare.isPending ? "Comparing…" : "Compare"}

@@ -10,8 +10,23 @@ export function buttonClass(look: Look = "plain", iconOnly = false): string {
     .join(" ");
 }
 
-export function Button({ look, iconOnly, ...rest }: ComponentProps<"button"> & { look?: Look; iconOnly?: boolean }) {
-  return <button type="button" {...rest} className={buttonClass(look, iconOnly)} />;
+interface Props extends ComponentProps<"button"> {
+  look?: Look;
+  iconOnly?: boolean;
+  /** What it does is under way, and cannot be begun again. It stays enabled: a disabled button would lose the focus. */
+  busy?: boolean;
+}
+
+export function Button({ look, iconOnly, busy = false, onClick, ...rest }: Props) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      aria-disabled={busy || undefined}
+      onClick={busy ? (event) => event.preventDefault() : onClick}
+      className={buttonClass(look, iconOnly)}
+    />
+  );
 }
 
 /** The key that does the same as the control it is in. */

@@ -34,7 +34,7 @@ export function ConfirmDialog({ title, action, busy, error, onConfirm, milder, o
       <div className={styles.actions}>
         <Button onClick={onClose}>Cancel</Button>
         {milder && <Button onClick={milder.run}>{milder.word}</Button>}
-        <Button look="danger" disabled={busy} onClick={onConfirm}>
+        <Button look="danger" busy={busy} onClick={onConfirm}>
           {action}
         </Button>
       </div>

@@ -35,7 +35,7 @@ export function FormDialog({
   const titleId = useId();
   const wasBusy = useRef(false);
   const [tries, setTries] = useState(0);
-  // What was refused: its button was disabled meanwhile, and has lost the focus.
+  // What the server refuses.
   useEffect(() => {
     if (wasBusy.current && !busy) focusOnError(dialog.current);
     wasBusy.current = busy;
@@ -74,7 +74,7 @@ export function FormDialog({
         <div className={styles.actions}>
           <Button onClick={onClose}>{close ?? (action ? "Cancel" : "Close")}</Button>
           {action && (
-            <Button type="submit" look="primary" disabled={busy}>
+            <Button type="submit" look="primary" busy={busy}>
               {action}
             </Button>
           )}

@@ -11,9 +11,6 @@ interface Props {
 
 /** Loads the next page of a list that has one, and says why it could not be loaded. */
 export function LoadMore({ list, children }: Props) {
-  const load = () => {
-    if (!list.isFetchingNextPage) void list.fetchNextPage();
-  };
   return (
     <>
       {list.isFetchNextPageError && (
@@ -21,8 +18,7 @@ export function LoadMore({ list, children }: Props) {
           Not loaded. {reasonOf(list.error)}
         </p>
       )}
-      {/* It stays enabled: a disabled button would lose the focus. */}
-      <Button aria-disabled={list.isFetchingNextPage} onClick={load}>
+      <Button busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
         {children}
       </Button>
     </>

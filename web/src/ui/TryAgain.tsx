@@ -14,14 +14,12 @@ const seenMs = 500;
 export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
   const [trying, setTrying] = useState(false);
   const run = async () => {
-    if (trying) return;
     setTrying(true);
     await Promise.allSettled([onRetry(), new Promise((done) => setTimeout(done, seenMs))]);
     setTrying(false);
   };
-  // It stays enabled: a disabled button would lose the focus.
   return (
-    <Button {...(look ? { look } : {})} aria-disabled={trying} onClick={() => void run()}>
+    <Button {...(look ? { look } : {})} busy={trying} onClick={() => void run()}>
       {trying ? "Trying…" : children}
     </Button>
   );

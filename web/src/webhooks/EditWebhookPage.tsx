@@ -112,7 +112,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
           <WebhookFields form={form} webhook={base} />
         </fieldset>
         <div className={formStyles.actions}>
-          <Button type="submit" look="primary" disabled={save.busy}>
+          <Button type="submit" look="primary" busy={save.busy}>
             Save webhook
           </Button>
           <Link to="/webhooks" className={buttonClass()}>

@@ -79,7 +79,7 @@ function NewWebhook({ who, taken, onTake }: Props) {
         <WebhookFields form={form} />
       </fieldset>
       <div className={styles.actions}>
-        <Button type="submit" look="primary" disabled={create.busy}>
+        <Button type="submit" look="primary" busy={create.busy}>
           Create webhook
         </Button>
         <Link to="/webhooks" className={buttonClass()}>

@@ -49,7 +49,7 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
             Retire previous secret
           </Button>
         )}
-        <Button disabled={flip.isPending} onClick={() => flip.mutate(webhook)}>
+        <Button busy={flip.isPending} onClick={() => flip.mutate(webhook)}>
           {webhook.enabled ? <IconPause size={16} aria-hidden="true" /> : <IconPlay size={16} aria-hidden="true" />}
           {webhook.enabled ? "Disable" : "Enable"}
         </Button>

@@ -156,7 +156,7 @@ function RowActions({ webhook, onOpen }: { webhook: Webhook; onOpen: TableProps[
         iconOnly
         aria-label={`${word} ${webhook.name}`}
         title={word}
-        disabled={flip.isPending}
+        busy={flip.isPending}
         onClick={() => flip.mutate(webhook)}
       >
         {webhook.enabled ? <IconPause size={16} aria-hidden="true" /> : <IconPlay size={16} aria-hidden="true" />}
