@@ -151,6 +151,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
       title="New token"
       action="Create token"
       busy={create.busy}
+      once
       problem={create.problem}
       onClose={onClose}
       onSubmit={() => create.submit(form.values)}

@@ -189,6 +189,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
       title="New user"
       action="Create user"
       busy={create.busy}
+      once
       problem={create.problem}
       onClose={onClose}
       onSubmit={() => create.submit(form.values)}
@@ -227,6 +228,7 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
       title={`Sign-in link for ${user.name}`}
       action="Create link"
       busy={make.isPending}
+      once
       problem={make.error?.message}
       onSubmit={() => make.mutate()}
       onClose={onClose}

@@ -1,8 +1,8 @@
 import { MantineProvider, TextInput } from "@mantine/core";
-import { render, screen } from "@testing-library/react";
+import { fireEvent, render, screen } from "@testing-library/react";
 import { userEvent } from "@testing-library/user-event";
 import { useState } from "react";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { FormDialog } from "./FormDialog";
 import { Select } from "./Select";
 
@@ -23,4 +23,24 @@ test("a field that the dialog refuses gets the focus, and says why", async () =>
   await userEvent.click(screen.getByRole("button", { name: "Snooze" }));
   expect(field).toHaveFocus();
   expect(field).toHaveAccessibleDescription("Then you are reminded. Choose a time.");
+});
+
+test("a dialog whose answer is shown once stays open until it is there", async () => {
+  const onClose = vi.fn();
+  const dialog = (busy: boolean) => (
+    <FormDialog title="New token" action="Create token" once busy={busy} onClose={onClose}>
+      Its name
+    </FormDialog>
+  );
+  const { rerender } = render(dialog(true));
+  const element = screen.getByRole<HTMLDialogElement>("dialog");
+  await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  expect(fireEvent(element, new Event("cancel", { cancelable: true }))).toBe(false);
+  element.close();
+  await vi.waitFor(() => expect(element.open).toBe(true));
+  expect(onClose).not.toHaveBeenCalled();
+  rerender(dialog(false));
+  fireEvent(element, new Event("cancel", { cancelable: true }));
+  await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  expect(onClose).toHaveBeenCalledTimes(2);
 });

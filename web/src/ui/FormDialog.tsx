@@ -1,7 +1,8 @@
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type ReactNode, useContext, useEffect, useId, useRef, useState } from "react";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
 import { focusOnError } from "./Form";
+import { PageShown } from "./pageShown";
 import { useModal } from "./useModal";
 
 interface Props {
@@ -11,6 +12,8 @@ interface Props {
   /** The text for closing, if it is not "Cancel". */
   close?: string;
   busy?: boolean;
+  /** Whether the answer is shown only once, as a secret is. Until it is there, the dialog stays open. */
+  once?: boolean;
   /** Room for two fields beside each other. */
   wide?: boolean;
   problem?: string | undefined;
@@ -25,6 +28,7 @@ export function FormDialog({
   action,
   close,
   busy = false,
+  once = false,
   wide = false,
   problem,
   onSubmit,
@@ -33,6 +37,7 @@ export function FormDialog({
 }: Props) {
   const dialog = useModal();
   const titleId = useId();
+  const stays = useContext(PageShown) && once && busy;
   const wasBusy = useRef(false);
   const [tries, setTries] = useState(0);
   // What the server refuses.
@@ -49,7 +54,9 @@ export function FormDialog({
       ref={dialog}
       className={wide ? `${styles.dialog} ${styles.wide}` : styles.dialog}
       aria-labelledby={titleId}
-      onCancel={onClose}
+      onCancel={(event) => (stays ? event.preventDefault() : onClose())}
+      // At a second Escape, some browsers close it whatever the page says.
+      onClose={() => stays && dialog.current?.showModal()}
       // In a field whose list is open, Escape closes the list alone.
       onKeyDownCapture={(event) => {
         const open = event.target instanceof Element && event.target.hasAttribute("data-expanded");
@@ -72,7 +79,9 @@ export function FormDialog({
           </p>
         )}
         <div className={styles.actions}>
-          <Button onClick={onClose}>{close ?? (action ? "Cancel" : "Close")}</Button>
+          <Button busy={stays} onClick={onClose}>
+            {close ?? (action ? "Cancel" : "Close")}
+          </Button>
           {action && (
             <Button type="submit" look="primary" busy={busy}>
               {action}

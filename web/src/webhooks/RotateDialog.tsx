@@ -52,6 +52,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
       title={webhook.hasSigningSecret ? "Rotate the signing secret?" : "Sign requests?"}
       action={webhook.hasSigningSecret ? "Create new secret" : "Create secret"}
       busy={rotate.isPending}
+      once
       problem={rotate.error ? reasonOf(rotate.error) : undefined}
       onSubmit={() => rotate.mutate()}
       onClose={onClose}
