@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { accessKeys, type Me, type SessionState, session } from "../api/access";
+import { accessKeys, type Me, type SessionState, session, whoIsIn } from "../api/access";
 import { beginSession, onSignedOut } from "../api/client";
 import { CameIn } from "../frame/cameIn";
 import { PageShown } from "../ui/pageShown";
@@ -43,7 +43,6 @@ export function RequireSession({ children }: { children: ReactNode }) {
       document.querySelector<HTMLElement>("main h1")?.focus();
   }, [inside, asks]);
 
-  if (state.isPending) return null;
   const enter = (who: Me) => {
     beginSession();
     const known = cache.getQueryData<SessionState>(accessKeys.session);
@@ -63,6 +62,9 @@ export function RequireSession({ children }: { children: ReactNode }) {
       signedIn: true,
     });
   };
+  useInElsewhere(asks, enter);
+
+  if (state.isPending) return null;
   return (
     <>
       {(inside || entered) && (
@@ -81,4 +83,30 @@ export function RequireSession({ children }: { children: ReactNode }) {
         ))}
     </>
   );
+}
+
+/** While it asks: enters when the reader comes back to this tab and has signed in in another one. */
+function useInElsewhere(asks: boolean, enter: (who: Me) => void) {
+  const latest = useRef(enter);
+  useEffect(() => {
+    latest.current = enter;
+  });
+  useEffect(() => {
+    if (!asks) return;
+    let wanted = true;
+    const look = () => {
+      if (document.hidden) return;
+      whoIsIn().then(
+        (who) => wanted && who && latest.current(who),
+        () => undefined,
+      );
+    };
+    window.addEventListener("focus", look);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      wanted = false;
+      window.removeEventListener("focus", look);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [asks]);
 }

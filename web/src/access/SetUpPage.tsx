@@ -1,20 +1,18 @@
 import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useEffect } from "react";
 import { type Me, setUp } from "../api/access";
 import { Button } from "../ui/Button";
 import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import { useServerForm } from "../ui/useServerForm";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
+import { useEntranceTitle } from "./useEntranceTitle";
 
 const fields = ["code", "name", "email", "password"] as const;
 
 /** The page while there is no administrator. Other people may have accounts and can sign in. */
 export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; onSignIn: () => void }) {
-  useEffect(() => {
-    document.title = "Set up · Tocsin";
-  }, []);
+  useEntranceTitle("Set up · Tocsin");
   const form = useForm({ initialValues: { code: "", name: "", email: "", password: "" } });
   const first = useFocusAtFirst<HTMLInputElement>();
   const make = useServerForm({ form, fields, send: setUp, onSaved: onEnter });

@@ -1,12 +1,12 @@
 import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { type Me, type SessionState, signIn } from "../api/access";
 import { Button, buttonClass } from "../ui/Button";
 import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
+import { useEntranceTitle } from "./useEntranceTitle";
 
 /** The possible problems at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
@@ -32,9 +32,7 @@ interface Props {
 }
 
 export function SignInPage({ state, ended, onEnter }: Props) {
-  useEffect(() => {
-    document.title = "Sign in · Tocsin";
-  }, []);
+  useEntranceTitle("Sign in · Tocsin");
   const form = useForm({ initialValues: { email: "", password: "" } });
   const first = useFocusAtFirst<HTMLInputElement>();
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });

@@ -47,6 +47,36 @@ test("when the session ends, what was typed waits behind the sign-in", async () 
   await user.type(screen.getByLabelText("Password"), "right");
   await user.click(screen.getByRole("button", { name: "Sign in" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("Half a webhook");
+  expect(document.title).toBe("New webhook · Tocsin");
+});
+
+test.each([
+  ["the same person", "u1", "ci"],
+  ["another person", "u2", ""],
+])("who comes back to a tab and has signed in in another one, as %s, need not do so again", async (_, id, kept) => {
+  let who: string | undefined = "u1";
+  const ended = () => problem(401, { code: "unauthorized", detail: "The session is over" });
+  server.use(
+    http.get(api("/tokens"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/tokens"), ended),
+    http.get(api("/session"), () =>
+      HttpResponse.json({ signedIn: who !== undefined, open: false, setupNeeded: false }),
+    ),
+    http.get(api("/me"), () => HttpResponse.json({ ...ada, id: who })),
+  );
+  const { user } = open("/tokens");
+  await user.click(await screen.findByRole("button", { name: "New token" }));
+  await user.type(await screen.findByLabelText("Name"), "ci");
+  who = undefined;
+  await user.click(screen.getByRole("button", { name: "Create token" }));
+  await screen.findByRole("heading", { name: "Sign in" });
+  globalThis.dispatchEvent(new Event("focus"));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(screen.getByRole("heading", { name: "Sign in" })).toBeVisible();
+  who = id;
+  globalThis.dispatchEvent(new Event("focus"));
+  await screen.findByRole("heading", { name: "Tokens" });
+  expect((screen.queryByLabelText("Name") as HTMLInputElement | null)?.value ?? "").toBe(kept);
 });
 
 test("an answer to a request from before the sign-in does not end the new session", async () => {

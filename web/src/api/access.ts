@@ -97,6 +97,12 @@ export function me() {
   });
 }
 
+/** Who is signed in with this browser, possibly in another tab; undefined for nobody. */
+export async function whoIsIn(): Promise<Me | undefined> {
+  const { signedIn } = await body(client.GET("/session"));
+  return signedIn ? await body(client.GET("/me")) : undefined;
+}
+
 export const signIn = (credentials: Schemas["Credentials"]) => body(client.POST("/session", { body: credentials }));
 export const setUp = (first: Schemas["SetUp"]) => body(client.POST("/setup", { body: first }));
 export const signOut = () => body(client.DELETE("/session"));
