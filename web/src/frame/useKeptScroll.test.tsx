@@ -1,9 +1,30 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { aRule } from "../test/rules";
 import { api, open, startWorld } from "../test/world";
 
 const { server } = startWorld();
+const health = { state: "ok", consecutiveFailures: 0 };
+
+test("a page begins at the row that its address names, once that is there", async () => {
+  const rules = ["r1", "r2"].map((id) => aRule({ id, name: `Rule ${id}` }));
+  const scrolled: string[] = [];
+  vi.spyOn(Element.prototype, "scrollIntoView").mockImplementation(function (this: Element) {
+    scrolled.push(this.id);
+  });
+  server.use(
+    http.get(api("/rules"), () => HttpResponse.json({ items: rules })),
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: "w1", name: "#ops", kind: "slack", health }] })),
+  );
+  const { router } = open("/rules#r2");
+  const current = () => [...document.querySelectorAll("tr[aria-current]")].map(({ id }) => id);
+  await waitFor(() => expect(current()).toEqual(["r2"]));
+  await waitFor(() => expect(scrolled).toEqual(["r2"]));
+  await router.navigate({ to: "/webhooks", hash: "w1" });
+  await waitFor(() => expect(current()).toEqual(["w1"]));
+  await waitFor(() => expect(scrolled.at(-1)).toBe("w1"));
+});
 
 test("a page is where it was left for whoever goes back, and at its top for others", async () => {
   server.use(http.get(api("/tokens"), () => HttpResponse.json({ items: [] })));

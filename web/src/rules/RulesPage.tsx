@@ -17,13 +17,24 @@ import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { useHash } from "../ui/useHash";
 import { useTyped } from "../ui/useTyped";
 import { counted, number } from "../ui/words";
 import { BulkEnable } from "./BulkEnable";
 import { ruleKind } from "./drafts";
 import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
-import { type Facts, found, longest, nextSort, parseRulesSearch, type RulesSearch, type SortKey, sorted } from "./list";
+import {
+  downTo,
+  type Facts,
+  found,
+  longest,
+  nextSort,
+  parseRulesSearch,
+  type RulesSearch,
+  type SortKey,
+  sorted,
+} from "./list";
 import { Raised } from "./Raised";
 import styles from "./rules.module.css";
 import { recipientNames, sentence } from "./sentence";
@@ -114,7 +125,8 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   };
   const shown = sorted(found(rules, search.q ?? "", facts), search.sort ?? "name", search.reverse !== undefined, facts);
   const [most, setMost] = useState(shownAtOnce);
-  const onPage = shown.slice(0, most);
+  const hash = useHash();
+  const onPage = shown.slice(0, downTo(shown, most, hash));
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const chosen = shown.filter(({ id }) => picked.has(id));
   const go = (next: RulesSearch) => void navigate({ to: "/rules", search: next, replace: true });
@@ -195,6 +207,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
                 said={facts.said(rule)}
                 open={open}
                 mayWrite={mayWrite}
+                current={rule.id === hash}
                 picked={picked.has(rule.id)}
                 onPick={() => pick(rule.id)}
                 onDelete={() => onDelete(rule)}
@@ -203,10 +216,10 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
           </tbody>
         </table>
       )}
-      {shown.length > most && (
+      {shown.length > onPage.length && (
         <p className={styles.more}>
-          <Button onClick={() => setMost(most + shownAtOnce)}>
-            Show {number(Math.min(shownAtOnce, shown.length - most))} more of {counted(shown.length, "rule")}
+          <Button onClick={() => setMost(onPage.length + shownAtOnce)}>
+            Show {number(Math.min(shownAtOnce, shown.length - onPage.length))} more of {counted(shown.length, "rule")}
           </Button>
         </p>
       )}
@@ -240,16 +253,18 @@ interface RowProps {
   said: string;
   open: Facts["open"];
   mayWrite: boolean;
+  /** Whether the address names it. */
+  current: boolean;
   picked: boolean;
   onPick: () => void;
   onDelete: () => void;
 }
 
-function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowProps) {
+function RuleRow({ rule, said, open, mayWrite, current, picked, onPick, onDelete }: RowProps) {
   const drafted = useDrafted(ruleKind);
   const duplicate = useDuplicate(() => undefined);
   return (
-    <tr id={rule.id}>
+    <tr id={rule.id} aria-current={current || undefined}>
       {mayWrite && (
         <td className={styles.check}>
           <Checkbox size="xs" aria-label={`Select ${rule.name}`} checked={picked} onChange={onPick} />

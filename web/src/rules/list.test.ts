@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AlertGroup, Rule } from "../api/client";
-import { type Facts, found, nextSort, parseRulesSearch, type SortKey, sorted } from "./list";
+import { downTo, type Facts, found, nextSort, parseRulesSearch, type SortKey, sorted } from "./list";
 
 const rule = (id: string, name: string, rest: Partial<Rule> = {}) =>
   ({ id, name, severity: "INFO", enabled: true, ...rest }) as Rule;
@@ -55,4 +55,15 @@ describe("the address", () => {
       { reverse: "yes" },
     ]);
   });
+});
+
+test.each([
+  ["none", "", 100],
+  ["an unknown one", "r-1", 100],
+  ["one of the first", "r5", 100],
+  ["a later one", "r120", 121],
+  ["one that is too far", "r1500", 100],
+])("the list is shown as far as the rule that the address names: %s", (_, named, shown) => {
+  const rules = Array.from({ length: 2_000 }, (__, at) => ({ id: `r${at}` }));
+  expect(downTo(rules, 100, named)).toBe(shown);
 });

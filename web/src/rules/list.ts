@@ -83,3 +83,12 @@ export function nextSort(search: RulesSearch, by: SortKey): RulesSearch {
   const same = (sort ?? "name") === by;
   return parseRulesSearch({ ...rest, sort: by, ...(same && !reverse ? { reverse: "yes" } : {}) });
 }
+
+/** More are shown to reach the one that the address names; beyond, the page would be slow. */
+const mostForOne = 1_000;
+
+/** How many of the rules are shown: so many, or as far as the one that the address names. */
+export function downTo(rules: readonly Pick<Rule, "id">[], most: number, named: string): number {
+  const at = rules.findIndex(({ id }) => id === named);
+  return at < mostForOne ? Math.max(most, at + 1) : most;
+}

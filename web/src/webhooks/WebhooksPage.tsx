@@ -12,6 +12,7 @@ import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { useHash } from "../ui/useHash";
 import { useSwitch } from "./changes";
 import { webhookKind } from "./form";
 import { Health } from "./Health";
@@ -80,6 +81,7 @@ interface TableProps {
 
 function WebhookTable({ webhooks, may, onOpen }: TableProps) {
   const drafted = useDrafted(webhookKind);
+  const hash = useHash();
   return (
     <table className={table.table}>
       <thead>
@@ -96,7 +98,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
         {webhooks.map((webhook) => {
           const { word, icon: Icon } = kinds[webhook.kind];
           return (
-            <tr key={webhook.id} id={webhook.id}>
+            <tr key={webhook.id} id={webhook.id} aria-current={webhook.id === hash || undefined}>
               <td>
                 {may ? (
                   <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={table.name}>
