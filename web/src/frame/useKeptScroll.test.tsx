@@ -26,7 +26,7 @@ test("a page begins at the row that its address names, once that is there", asyn
   await waitFor(() => expect(scrolled.at(-1)).toBe("w1"));
 });
 
-test("a page is where it was left for whoever goes back, and at its top for others", async () => {
+test("a person who goes back finds the page where they left it, and one who comes in another way at its top", async () => {
   server.use(http.get(api("/tokens"), () => HttpResponse.json({ items: [] })));
   const { router } = open("/tokens");
   const body = async (heading: string) => {

@@ -9,8 +9,8 @@ const growsMs = 2_000;
 const appearsMs = 15_000;
 
 /**
- * For the part of a page that scrolls: whoever goes back to the page finds it where they left it. If they come in another way,
- * it begins at what the address names, or else at its top.
+ * For the part of a page that scrolls: a person who goes back to the page finds it where they left it. If they come in another
+ * way, it begins at what the address names, or else at its top.
  */
 export function useKeptScroll(): RefObject<HTMLDivElement | null> {
   const body = useRef<HTMLDivElement>(null);
