@@ -80,8 +80,10 @@ test("acts on the alert that is open, and leaves to others what is not for one's
 
 test("leads people who may not edit a webhook to the list of webhooks", async () => {
   who("viewer");
+  const health = { state: "ok", consecutiveFailures: 0 };
+  const webhook = { id: "w1", name: "#ops", kind: "slack", enabled: true, health };
   server.use(
-    http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: "w1", name: "#ops", enabled: true }] })),
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })),
     http.get(api("/silences"), () => HttpResponse.json({ items: [] })),
   );
   const { user, router } = open("/silences");
