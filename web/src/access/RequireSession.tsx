@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { accessKeys, type Me, type SessionState, session, whoIsIn } from "../api/access";
+import { accessKeys, type Me, me, type SessionState, session, whoIsIn } from "../api/access";
 import { beginSession, onSignedOut } from "../api/client";
 import { CameIn } from "../frame/cameIn";
 import { PageShown } from "../ui/pageShown";
@@ -63,6 +63,14 @@ export function RequireSession({ children }: { children: ReactNode }) {
     });
   };
   useInElsewhere(asks, enter);
+  // Somebody else has signed in in another tab: the session is that of the browser.
+  const { data: present } = useQuery({ ...me(), enabled: false });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another person matters.
+  useEffect(() => {
+    if (!inside || present?.id === undefined) return;
+    if (last.current !== undefined && last.current !== present.id) enter(present);
+    last.current = present.id;
+  }, [inside, present?.id]);
 
   if (state.isPending) return null;
   return (

@@ -1,7 +1,7 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, onTestFinished, test } from "vitest";
-import { session } from "../api/access";
+import { me, session } from "../api/access";
 import { body, client } from "../api/client";
 import { api, open, problem, startWorld } from "../test/world";
 
@@ -77,6 +77,23 @@ test.each([
   globalThis.dispatchEvent(new Event("focus"));
   await screen.findByRole("heading", { name: "Tokens" });
   expect((screen.queryByLabelText("Name") as HTMLInputElement | null)?.value ?? "").toBe(kept);
+});
+
+test("when somebody else signs in in another tab, they do not see what was typed here", async () => {
+  let id = "u1";
+  server.use(
+    http.get(api("/tokens"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/me"), () => HttpResponse.json({ ...ada, id })),
+  );
+  const { user, cache } = open("/tokens");
+  await user.click(await screen.findByRole("button", { name: "New token" }));
+  await user.type(await screen.findByLabelText("Name"), "ci");
+  await cache.refetchQueries({ queryKey: me().queryKey });
+  expect(screen.getByLabelText("Name")).toHaveValue("ci");
+  id = "u2";
+  await cache.refetchQueries({ queryKey: me().queryKey });
+  await waitFor(() => expect(screen.queryByLabelText("Name")).toBeNull());
+  expect(await screen.findByRole("heading", { name: "Tokens" })).toBeVisible();
 });
 
 test("an answer to a request from before the sign-in does not end the new session", async () => {
