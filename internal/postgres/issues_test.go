@@ -205,11 +205,12 @@ func TestAlertsAreFoundByTheirExchanges(t *testing.T) {
 	}
 }
 
-func TestInboxStateNamesWhatChanged(t *testing.T) {
-	db, conn := inboxOf(t)
+// looking returns a function that looks at the inbox, each time four seconds later.
+func looking(t *testing.T, db *postgres.DB) func() api.InboxState {
+	t.Helper()
 	now := time.Now()
 	states := db.InboxStates(func() time.Time { return now })
-	look := func() api.InboxState {
+	return func() api.InboxState {
 		t.Helper()
 		now = now.Add(4 * time.Second)
 		state, err := states.InboxState(t.Context(), tenant)
@@ -218,6 +219,11 @@ func TestInboxStateNamesWhatChanged(t *testing.T) {
 		}
 		return state
 	}
+}
+
+func TestInboxStateNamesWhatChanged(t *testing.T) {
+	db, conn := inboxOf(t)
+	look := looking(t, db)
 	if first := look(); first.Changed != nil {
 		t.Errorf("the first look names %v", first.Changed)
 	}
@@ -255,17 +261,7 @@ from generate_series(0, $1::int) i`, api.MaxChanged); err != nil {
 func TestInboxStateNamesWhatCommitsLate(t *testing.T) {
 	db, conn := inboxOf(t)
 	insert(t, conn, raised{id: "1", severity: "INFO"}, raised{id: "2", severity: "INFO"})
-	now := time.Now()
-	states := db.InboxStates(func() time.Time { return now })
-	look := func() api.InboxState {
-		t.Helper()
-		now = now.Add(4 * time.Second)
-		state, err := states.InboxState(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return state
-	}
+	look := looking(t, db)
 	late := pgtest.Conn(t, conn.Config().ConnString())
 	exec := func(in *pgx.Conn, sql string, args ...any) {
 		t.Helper()
