@@ -50,8 +50,8 @@
 //   - A source that cannot be read is announced once (see package outage). A rule that
 //     cannot be evaluated is announced once and left out, and the others continue.
 //
-//   - A replay does not change what the rule raises by itself, nor the messages about it. No
-//     pass waits for a replay, and a replay never makes a rule fail.
+//   - A replay does not change what the rule raises by itself, nor the messages about it. It
+//     never makes a rule fail, and a pass waits for at most one page of it.
 //
 //   - No exchange stops a partition. A rule that panics over one fails, like a rule of which the
 //     database refuses an alert.

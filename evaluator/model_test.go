@@ -59,6 +59,8 @@ type model struct {
 	// errors.
 	observes func(source.ObserveQuery) error
 	scans    func(source.Scan) error
+	// within is how much time the last scan was given.
+	within time.Duration
 	// ahead is how far the store's clock is ahead of the source's.
 	ahead time.Duration
 	// hang has announcements wait until their context ends.
@@ -177,7 +179,10 @@ func (m *model) RowCounts(_ context.Context, q source.RowCountQuery) (source.Row
 	return out, nil
 }
 
-func (m *model) Scan(_ context.Context, q source.Scan) (source.Page, error) {
+func (m *model) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
+	if deadline, bounded := ctx.Deadline(); bounded {
+		m.within = time.Until(deadline)
+	}
 	if m.broken || m.mute || m.scans != nil && m.scans(q) != nil {
 		return source.Page{}, errBroken
 	}

@@ -23,10 +23,12 @@ import (
 //     messages. Otherwise it would depend on who comes first whether there are any.
 //
 //   - It has no rule fail. What the database refuses ends the replay. Where the source
-//     cannot be read, the replay is tried again later, and nothing else waits for it.
+//     cannot be read, the replay is tried again later.
 //
 // Replays of several rules run round-robin, in the time that nothing else needs, and a page in
-// each pass at the least.
+// each pass at the least. A page has an interval. If the source needs longer, however little is
+// read, the page has as long as any query about the past, and the replay then pauses: what is new
+// waits for one such page in five seconds at most.
 
 // replay reads what people asked to be evaluated again, as far as there is time.
 func (p *pass) replay(ctx context.Context) error {
@@ -51,11 +53,19 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), end: end, server: p.server, within: p.Interval, spans: []*retry.Span{&at.Span}}
 	q.Tenants.Of, q.Narrow = 0, &source.Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
+	began, slow := p.Clock(), at.Backoff
+	if slow.Failed() {
+		q.within = max(q.within, p.queryTimeout())
+	}
 	page, reached, matched, err := p.page(ctx, q)
 	if err != nil {
 		p.spent = p.spent || p.cut
 		p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", err))
 		return p.replayWaits(ctx, r, err)
+	}
+	if p.Clock().Sub(began) > p.Interval {
+		at.Backoff = slow // the next page needs as long
+		at.Pauses(p.Clock())
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.

@@ -228,6 +228,44 @@ func TestReplayWaitsForTheSource(t *testing.T) {
 	s.wants(25)
 }
 
+// The source needs longer than an interval for any scan, however little it reads. The replay ends all the same, and what
+// is new waits for at most one of its pages within five seconds.
+func TestReplayFromASlowSource(t *testing.T) {
+	s := newScene(t, time.Hour)
+	from, to := s.past(25)
+	s.tick()
+	const takes = 3 * second / 2
+	paged, pages := int64(0), 0
+	s.scans = func(q source.Scan) error {
+		if s.within < time.Duration(takes) {
+			s.now += s.within.Nanoseconds()
+			return errBroken
+		}
+		s.now += takes
+		if q.Narrow != nil {
+			if s.now-paged < 5*second {
+				t.Error("two pages within five seconds")
+			}
+			paged = s.now
+			pages++
+		}
+		return nil
+	}
+	id := s.again(theRule(), from, to, ruleset.ReplayEach)
+	passes, last := 0, s.state.replays[id]
+	for ; passes < 100 && !last.Done(); passes++ {
+		s.fail("tenant-0", fmt.Sprint("new ", passes), 0)
+		if s.tick(); !s.has(theRule(), fmt.Sprint("new ", passes)) {
+			t.Fatalf("pass %d: what is new waits", passes)
+		}
+		last = s.state.replays[id]
+	}
+	if !last.Done() || last.Problem != "" {
+		t.Errorf("after %d passes and %d pages the replay is %+v", passes, pages, last)
+	}
+	s.wants(25 + passes)
+}
+
 // Another server answers than the one that the pass has observed. The replay waits, rather than to ask all the time.
 func TestReplayWaitsForTheServer(t *testing.T) {
 	s := newScene(t, time.Hour)
