@@ -82,7 +82,7 @@ func (s *Evaluation) withoutGone(ctx context.Context, open []alerts.OpenAlert) e
 // out a step, with its notifications, if the alert is no longer in the state that the step starts
 // from, or if somebody has locked it at the moment: the partition must not wait. The next evaluation decides again.
 func applyChanges(ctx context.Context, q *pgq.Queries, changes []window.Change) (s stepped, err error) {
-	if changes, s.locked, err = lockFree(ctx, q, changes); err != nil {
+	if changes, s.locked, err = lockChanged(ctx, q, changes); err != nil {
 		return s, err
 	}
 	var steps stepRows
@@ -108,8 +108,9 @@ type stepped struct {
 	notified                  written
 }
 
-// lockFree locks the alerts that take steps, and returns those that it cannot lock, and the other steps.
-func lockFree(ctx context.Context, q *pgq.Queries, changes []window.Change) (others []window.Change, taken []uuid.UUID, err error) {
+// lockChanged locks the alerts that take steps. It returns the alerts that somebody else has locked, and the steps of the
+// others. The steps of alerts that do not exist any more are left out of both.
+func lockChanged(ctx context.Context, q *pgq.Queries, changes []window.Change) (others []window.Change, locked []uuid.UUID, err error) {
 	exists := func(c window.Change) bool { return c.Step != alerts.Wait && c.Step != alerts.Raise }
 	var ids []uuid.UUID
 	for i := range changes {
@@ -120,14 +121,12 @@ func lockFree(ctx context.Context, q *pgq.Queries, changes []window.Change) (oth
 	if len(ids) == 0 {
 		return changes, nil, nil
 	}
-	list, err := q.AlertLockFree(ctx, ids)
+	free, locked, err := lockFree(ctx, q, ids)
 	if err != nil {
-		return nil, nil, fmt.Errorf("lock alerts: %w", err)
+		return nil, nil, err
 	}
-	locked := setOf(list)
-	taken = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return locked[id] })
-	left := setOf(taken)
-	return slices.DeleteFunc(slices.Clone(changes), func(c window.Change) bool { return exists(c) && left[c.Instance.ID] }), taken, nil
+	held := setOf(free)
+	return slices.DeleteFunc(slices.Clone(changes), func(c window.Change) bool { return exists(c) && !held[c.Instance.ID] }), locked, nil
 }
 
 // stepRows is steps in stored form.

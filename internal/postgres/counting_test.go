@@ -169,6 +169,26 @@ func TestStepsOfLockedAlertsAreLeftOut(t *testing.T) {
 	w.apply(0, 1, 1, clearing...)
 }
 
+// TestStepsOfDeletedAlertsAreLeftOut has retention delete an alert after the evaluator has read it: nobody has locked it.
+func TestStepsOfDeletedAlertsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	w := newWindowAlerts(t)
+	raised := w.apply(2, 0, 2, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired))
+	a, b := raised[0].Instance.ID, raised[1].Instance.ID
+	for _, table := range []string{"outbox", "notification"} {
+		if _, err := w.conn.Exec(t.Context(), `delete from `+table+` where notification_id in (select notification_id from notification where alert_id = $1)`, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.conn.Exec(t.Context(), `delete from alert where alert_id = $1`, a); err != nil {
+		t.Fatal(err)
+	}
+	done, err := postgres.ApplyChanges(t.Context(), w.db, []window.Change{w.change(alerts.Clear, a, "a", notify.ReasonResolved), w.change(alerts.Clear, b, "b", notify.ReasonResolved)})
+	if err != nil || len(done.Locked) > 0 || !slices.Equal(done.Changed, []uuid.UUID{b}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 func TestStepsOfWindowAlerts(t *testing.T) {
 	w := newWindowAlerts(t)
 	if _, err := w.conn.Exec(t.Context(), `update rule set re_notify_minutes = 5`); err != nil {

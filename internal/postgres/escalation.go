@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,25 +118,23 @@ func (e *Escalation) add(o *Escalation) {
 func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, error) {
 	all := Escalation{Due: map[uuid.UUID]int{}}
 	after := pgq.EscalationDueRow{} // comes before all
-	var failed []error
+	p := s.newPass()
 	for {
-		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
+		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Overdue: lockedFor, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
 		if err != nil {
-			return all, errors.Join(append(failed, fmt.Errorf("find alerts that escalate: %w", err))...)
+			p.fail(fmt.Errorf("find alerts that escalate: %w", err))
+			return all, p.failed()
 		}
 		ids := make([]uuid.UUID, len(rows))
 		for i := range rows {
-			ids[i] = rows[i].AlertID
+			ids[i], p.overdue[rows[i].AlertID] = rows[i].AlertID, rows[i].Overdue
 		}
 		for some := range slices.Chunk(ids, escalatedAtOnce) {
-			done, err := s.escalateApart(ctx, some, now)
+			done := p.escalateApart(ctx, some, now)
 			all.add(&done)
-			if err != nil {
-				failed = append(failed, fmt.Errorf("escalate alerts: %w", err))
-			}
 		}
 		if len(rows) < mostEscalations {
-			return all, errors.Join(failed...)
+			return all, p.failed()
 		}
 		after = rows[len(rows)-1]
 	}
@@ -145,30 +142,26 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, erro
 
 // escalateApart takes the due steps of some alerts in one transaction. If that fails, it uses a
 // transaction for each alert.
-func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all Escalation, err error) {
-	if all, err = s.escalate(ctx, ids, now); err == nil || len(ids) == 1 {
-		return all, err
+func (p *pass) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all Escalation) {
+	if all, err := p.escalate(ctx, ids, now); err == nil {
+		return all
 	}
-	all = Escalation{Due: map[uuid.UUID]int{}}
-	var failed []error
+	all.Due = map[uuid.UUID]int{}
 	for _, id := range ids {
-		done, err := s.escalate(ctx, []uuid.UUID{id}, now)
+		done, err := p.escalate(ctx, []uuid.UUID{id}, now)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("alert %s: %w", id, err))
+			p.fail(fmt.Errorf("escalate alert %s: %w", id, err))
 			continue
 		}
 		all.add(&done)
 	}
-	return all, errors.Join(failed...)
+	return all
 }
 
 // escalate takes the due steps of some alerts.
-func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done Escalation, err error) {
-	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
+func (p *pass) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done Escalation, err error) {
+	err = p.onAlerts(ctx, ids, func(q *pgq.Queries, ids []uuid.UUID) error {
 		done = Escalation{}
-		if err := q.AlertLockMany(ctx, ids); err != nil {
-			return err
-		}
 		rows, err := q.EscalationSteps(ctx, pgq.EscalationStepsParams{AlertIds: ids, Now: now})
 		if err != nil {
 			return err

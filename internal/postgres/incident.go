@@ -91,34 +91,60 @@ func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) e
 // NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for at least
 // openFor, once each. A failure for one webhook does not affect the others. It returns how many
 // notifications it wrote.
-func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, failed error) {
-	rows, err := s.alone().BreakersOpenFor(ctx, openFor)
-	if err != nil {
-		return 0, fmt.Errorf("look for open breakers: %w", err)
-	}
-	for _, row := range rows {
-		found := incident{
-			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
-			title: "Webhook " + row.Name + " is not responding",
-			text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait, and one of them is sent as a probe from time to time. Make sure that the receiver runs and that Tocsin can reach it.",
-		}
-		written := 0
-		err := s.db.unattended(ctx, func(q *pgq.Queries) error {
-			// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident.
-			open, err := q.BreakerStillOpen(ctx, pgq.BreakerStillOpenParams{WebhookID: row.WebhookID, OpenFor: openFor})
-			if err != nil || open == 0 {
-				return err
-			}
-			written, err = found.raise(ctx, q)
-			return err
-		})
+func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, err error) {
+	p := s.newPass()
+	for after := uuid.Nil; ; {
+		rows, err := s.alone().BreakersOpenFor(ctx, pgq.BreakersOpenForParams{OpenFor: openFor, Overdue: lockedFor, AfterID: after, Most: mostBreakers})
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("notify operators of webhook %s: %w", row.WebhookID, err))
-			continue
+			p.fail(fmt.Errorf("look for open breakers: %w", err))
+			return notifications, p.failed()
 		}
-		notifications += written
+		for i := range rows {
+			written, err := p.notifyOpenBreaker(ctx, &rows[i], openFor)
+			if err != nil {
+				p.fail(fmt.Errorf("notify operators of webhook %s: %w", rows[i].WebhookID, err))
+				continue
+			}
+			notifications += written
+		}
+		if len(rows) < mostBreakers {
+			return notifications, p.failed()
+		}
+		after = rows[len(rows)-1].WebhookID
 	}
-	return notifications, failed
+}
+
+// mostBreakers is how many open breakers one search returns.
+const mostBreakers = 100
+
+// notifyOpenBreaker notifies operators of one webhook.
+func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRow, openFor time.Duration) (notifications int, err error) {
+	found := incident{
+		tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
+		title: "Webhook " + row.Name + " is not responding",
+		text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait, and one of them is sent as a probe from time to time. Make sure that the receiver runs and that Tocsin can reach it.",
+	}
+	p.overdue[row.WebhookID] = row.Overdue
+	err = p.transact(ctx, func(q *pgq.Queries) error {
+		// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident.
+		held, err := q.BreakerStillOpen(ctx, pgq.BreakerStillOpenParams{WebhookID: row.WebhookID, OpenFor: openFor})
+		if err != nil {
+			return err
+		}
+		if held == 0 {
+			locked, err := q.BreakerOpenFor(ctx, pgq.BreakerOpenForParams{WebhookID: row.WebhookID, OpenFor: openFor})
+			if err == nil && locked {
+				err = p.skipped(row.WebhookID)
+			}
+			return err
+		}
+		notifications, err = found.raise(ctx, q)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return notifications, nil
 }
 
 // notifyUndelivered notifies operators of messages that were refused or exhausted, once each time.

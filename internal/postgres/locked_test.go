@@ -49,7 +49,7 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			locked := n.alert
 			n.raise(rules.Warning)
 			return n.napping, `select from alert where alert_id = $1 for update`, locked.String(), func(ctx context.Context) error {
-				_, err := n.db.Outbox().EndQuiet(ctx, new(n.ends.Add(time.Minute)))
+				_, err := n.db.Outbox().EndQuiet(ctx, new(n.ends.Add(2*time.Minute)))
 				return err
 			}, `select 'due' from outbox where quiet_until is null`
 		},
@@ -113,9 +113,9 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			if tag, err := tx.Exec(t.Context(), lock, locked); err != nil || tag.RowsAffected() != 1 {
 				t.Fatal(tag, err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			atOnce, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			defer cancel()
-			if err := work(ctx); ctx.Err() != nil || (who != "") != (err != nil && strings.Contains(err.Error(), who)) {
+			if err := work(atOnce); atOnce.Err() != nil || (who != "") != (err != nil && strings.Contains(err.Error(), who)) {
 				t.Errorf("its error, which should name %q, is: %v", who, err)
 			}
 			if got := column(t, n.conn, done); len(got) != 1 {
@@ -124,12 +124,102 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := work(ctx); err != nil {
+			if err := work(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if got := column(t, n.conn, done); len(slices.Compact(slices.Clone(got))) != 1 || len(got) != 2 {
 				t.Errorf("when it is free: %v", got)
 			}
 		})
+	}
+}
+
+// TestTheHundredAndFirstOpenBreakerIsAnnouncedWhileTheOthersAreLocked has somebody lock the states of all webhooks that are
+// not responding, except the last one.
+func TestTheHundredAndFirstOpenBreakerIsAnnouncedWhileTheOthersAreLocked(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver"})
+	n.exec(t, `insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
+		select gen_random_uuid(), tenant_id, 'receiver ' || i, 'generic', '', 'localhost', false, true, 1000, 10, 0 from generate_series(1, 100) i cross join (select tenant_id from webhook limit 1) w`)
+	n.exec(t, `insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+		select gen_random_uuid(), n.tenant_id, n.alert_id, n.rule_id, w.webhook_id, n.reason
+		from (select * from notification limit 1) n, webhook w where w.name like 'receiver %'`)
+	n.exec(t, `insert into outbox (notification_id, webhook_id, ready_at)
+		select notification_id, webhook_id, now() from notification join webhook w using (webhook_id) where w.name like 'receiver %'`)
+	n.troubled()
+	last := one[uuid.UUID](t, n.conn, `select webhook_id from outbox order by webhook_id desc limit 1`)
+	tx, err := pgtest.Conn(t, n.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := tx.Exec(t.Context(), `select from webhook_state where webhook_id <> $1 for update`, last); err != nil || tag.RowsAffected() < 100 {
+		t.Fatal(tag, err)
+	}
+	atOnce, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := n.db.Outbox().NotifyOpenBreakers(atOnce, 10*time.Minute); atOnce.Err() != nil || err == nil || !strings.Contains(err.Error(), "and 90 more failures") {
+		t.Errorf("the error is: %v", err)
+	}
+	if got := column(t, n.conn, `select webhook_id::text from webhook_incident`); !slices.Equal(got, []string{last.String()}) {
+		t.Errorf("operators know of %v, want %s", got, last)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute); err != nil {
+		t.Error(err)
+	}
+	if got := one[int](t, n.conn, `select count(*)::int from webhook_incident`); got != 101 {
+		t.Errorf("operators know of %d webhooks", got)
+	}
+}
+
+// TestAPassWaitsOnceForLockedRowsThatItCannotSkip has somebody lock what three of four alerts need beside their own rows.
+func TestAPassWaitsOnceForLockedRowsThatItCannotSkip(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	for range 3 {
+		e.write(t, e.routed())
+	}
+	tx, err := pgtest.Conn(t, e.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := tx.Exec(t.Context(), `select from alert_escalation where alert_id <> $1 for update`, e.alert); err != nil || tag.RowsAffected() != 3 {
+		t.Fatal(tag, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+	defer cancel()
+	if _, err := e.db.Outbox().Escalate(ctx, e.minutesOn(6)); ctx.Err() != nil || err == nil {
+		t.Errorf("the error is: %v", err)
+	}
+	if got := column(t, e.conn, `select alert_id::text from notification where reason = 'ESCALATED'`); !slices.Equal(got, []string{e.alert.String()}) {
+		t.Errorf("escalated are %v, want %s", got, e.alert)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnAlertThatAnotherReplicaHandlesIsNoFailure skips an alert that has only just become due, and is locked.
+func TestAnAlertThatAnotherReplicaHandlesIsNoFailure(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	tx, err := pgtest.Conn(t, e.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from alert for update`); err != nil {
+		t.Fatal(err)
+	}
+	due := one[time.Time](t, e.conn, `select due_at from alert_escalation`)
+	if done, err := e.db.Outbox().Escalate(t.Context(), new(due.Add(time.Second))); err != nil || len(done.Due) > 0 {
+		t.Errorf("%v, %v", done.Due, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := e.db.Outbox().Escalate(t.Context(), new(due.Add(time.Second))); err != nil || len(done.Due) != 1 {
+		t.Errorf("%v, %v", done.Due, err)
 	}
 }

@@ -128,10 +128,13 @@ func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
 }
 
-// unattended is inTx for work that no person waits for. If somebody keeps a row locked, the transaction
-// ends after five seconds with an error: the work on other rows must not wait for that one.
+// beginUnattended bounds how long a transaction that no person waits for waits for a row that somebody keeps locked: the
+// work on other rows must not wait for that one.
+const beginUnattended = begin + `; set local lock_timeout = '5s'`
+
+// unattended is inTx for work that no person waits for. It begins with [beginUnattended].
 func (db *DB) unattended(ctx context.Context, f func(q *pgq.Queries) error) error {
-	return db.begun(ctx, begin+`; set local lock_timeout = '5s'`, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+	return db.begun(ctx, beginUnattended, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
 }
 
 // transact is inTx for statements that are not generated.

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,44 +119,43 @@ func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUI
 		return nil, fmt.Errorf("find webhooks with quiet hours: %w", err)
 	}
 	due = map[uuid.UUID]int{}
-	var failed []error
+	p := s.newPass()
 	for _, w := range webhooks {
 		move := pgq.QuietMoveParams{WebhookID: w.WebhookID, Now: w.Now, EndsAt: quietHoursOf(w.QuietHours).Until(w.Now)}
 		if err := s.alone().QuietMove(ctx, move); err != nil {
-			failed = append(failed, fmt.Errorf("move end of quiet hours: %w", err))
+			p.fail(fmt.Errorf("move end of quiet hours: %w", err))
 		}
-		if err := s.endQuietOf(ctx, w, now, due); err != nil {
-			failed = append(failed, fmt.Errorf("end quiet hours of webhook %s: %w", w.WebhookID, err))
+		if err := s.endQuietOf(ctx, &p, w, now, due); err != nil {
+			p.fail(fmt.Errorf("end quiet hours of webhook %s: %w", w.WebhookID, err))
 		}
 		digests, err := s.alone().QuietDigests(ctx, pgq.QuietDigestsParams{WebhookID: w.WebhookID, Now: w.Now})
 		if err != nil {
-			failed = append(failed, fmt.Errorf("release digests of webhook %s: %w", w.WebhookID, err))
+			p.fail(fmt.Errorf("release digests of webhook %s: %w", w.WebhookID, err))
 		} else if digests > 0 {
 			due[w.WebhookID] += int(digests)
 		}
 	}
-	return due, errors.Join(failed...)
+	return due, p.failed()
 }
 
 // endQuietOf releases the messages of one webhook whose quiet hours have ended.
-func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *time.Time, due map[uuid.UUID]int) error {
-	var failed []error
+func (s *Outbox) endQuietOf(ctx context.Context, p *pass, w pgq.QuietWaitingRow, now *time.Time, due map[uuid.UUID]int) error {
 	for after := uuid.Nil; ; {
-		ids, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, AfterID: after, Most: mostQuiet})
+		rows, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, Overdue: lockedFor, AfterID: after, Most: mostQuiet})
 		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("find messages whose quiet hours are over: %w", err))...)
+			return fmt.Errorf("find messages whose quiet hours are over: %w", err)
+		}
+		ids := make([]uuid.UUID, len(rows))
+		for i := range rows {
+			ids[i], p.overdue[rows[i].AlertID] = rows[i].AlertID, rows[i].Overdue
 		}
 		for some := range slices.Chunk(ids, quietAtOnce) {
-			released, err := s.releaseApart(ctx, w.WebhookID, some, now)
-			if released > 0 {
+			if released := p.releaseApart(ctx, w.WebhookID, some, now); released > 0 {
 				due[w.WebhookID] += released
-			}
-			if err != nil {
-				failed = append(failed, err)
 			}
 		}
 		if len(ids) < mostQuiet {
-			return errors.Join(failed...)
+			return nil
 		}
 		after = ids[len(ids)-1]
 	}
@@ -165,27 +163,23 @@ func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *tim
 
 // releaseApart releases the messages about some alerts in one transaction. If that fails, it uses a
 // transaction for each alert.
-func (s *Outbox) releaseApart(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
-	if released, err = s.release(ctx, webhook, alertIDs, now); err == nil || len(alertIDs) == 1 {
-		return released, err
+func (p *pass) releaseApart(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int) {
+	if released, err := p.release(ctx, webhook, alertIDs, now); err == nil {
+		return released
 	}
-	var failed []error
 	for _, id := range alertIDs {
-		n, err := s.release(ctx, webhook, []uuid.UUID{id}, now)
+		n, err := p.release(ctx, webhook, []uuid.UUID{id}, now)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("alert %s: %w", id, err))
+			p.fail(fmt.Errorf("end quiet hours of webhook %s: alert %s: %w", webhook, id, err))
 		}
 		released += n
 	}
-	return released, errors.Join(failed...)
+	return released
 }
 
-func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
-	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
+func (p *pass) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
+	err = p.onAlerts(ctx, alertIDs, func(q *pgq.Queries, alertIDs []uuid.UUID) error {
 		released = 0
-		if err := q.AlertLockMany(ctx, alertIDs); err != nil {
-			return err
-		}
 		if err := q.QuietLock(ctx, pgq.QuietLockParams{AlertIds: alertIDs, WebhookID: webhook}); err != nil {
 			return err
 		}

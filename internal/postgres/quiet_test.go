@@ -302,7 +302,7 @@ func TestAnEditOfQuietHoursMovesWhatIsHeld(t *testing.T) {
 }
 
 // TestQuietHoursEndOnce has replicas that look at once, and one that dies while it waits for the
-// alert.
+// message.
 func TestQuietHoursEndOnce(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
@@ -310,7 +310,7 @@ func TestQuietHoursEndOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select from alert for update`); err != nil {
+	if _, err := tx.Exec(t.Context(), `select from outbox for update`); err != nil {
 		t.Fatal(err)
 	}
 	dying, dies := context.WithCancel(t.Context())

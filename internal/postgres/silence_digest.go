@@ -37,35 +37,41 @@ const mostSilenceDigests = 1000
 func (s *Outbox) DigestSilences(ctx context.Context, now *time.Time, takes func(preset string) bool) (due map[uuid.UUID]int, err error) {
 	due = map[uuid.UUID]int{}
 	after := pgq.SilenceDigestDueRow{} // comes before all
-	var failed []error
+	p := s.newPass()
 	for {
-		rows, err := s.alone().SilenceDigestDue(ctx, pgq.SilenceDigestDueParams{Now: now, AfterAt: after.DigestAt, AfterID: after.SilenceID, Most: mostSilenceDigests})
+		rows, err := s.alone().SilenceDigestDue(ctx, pgq.SilenceDigestDueParams{Now: now, Overdue: lockedFor, AfterAt: after.DigestAt, AfterID: after.SilenceID, Most: mostSilenceDigests})
 		if err != nil {
-			return due, errors.Join(append(failed, fmt.Errorf("find silences with digests due: %w", err))...)
+			p.fail(fmt.Errorf("find silences with digests due: %w", err))
+			return due, p.failed()
 		}
 		for _, row := range rows {
-			written, err := s.digestSilence(ctx, row.SilenceID, now, takes)
+			p.overdue[row.SilenceID] = row.Overdue
+			written, err := p.digestSilence(ctx, row.SilenceID, now, takes)
 			if err != nil {
-				failed = append(failed, fmt.Errorf("digest of silence %s: %w", row.SilenceID, err))
+				p.fail(fmt.Errorf("digest of silence %s: %w", row.SilenceID, err))
 				continue
 			}
 			addUp(due, written)
 		}
 		if len(rows) < mostSilenceDigests {
-			return due, errors.Join(failed...)
+			return due, p.failed()
 		}
 		after = rows[len(rows)-1]
 	}
 }
 
 // digestSilence writes the digests of one silence that are due, of one window after another.
-func (s *Outbox) digestSilence(ctx context.Context, id uuid.UUID, now *time.Time, takes func(preset string) bool) (due map[uuid.UUID]int, err error) {
-	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
+func (p *pass) digestSilence(ctx context.Context, id uuid.UUID, now *time.Time, takes func(preset string) bool) (due map[uuid.UUID]int, err error) {
+	err = p.transact(ctx, func(q *pgq.Queries) error {
 		due = map[uuid.UUID]int{}
 		for {
 			row, err := q.SilenceDigestLock(ctx, pgq.SilenceDigestLockParams{SilenceID: id, Now: now})
 			if errors.Is(err, pgx.ErrNoRows) {
-				return nil // another replica or a change was first
+				locked, err := q.SilenceDigestStillDue(ctx, pgq.SilenceDigestStillDueParams{SilenceID: id, Now: now})
+				if err == nil && locked {
+					err = p.skipped(id)
+				}
+				return err // nil if another replica or a change was first
 			}
 			if err != nil {
 				return fmt.Errorf("lock: %w", err)

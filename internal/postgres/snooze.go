@@ -86,58 +86,56 @@ const mostReminders = 1000
 func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
 	due = map[uuid.UUID]int{}
 	after := pgq.SnoozeDueRow{} // comes before all
-	var failed []error
+	p := s.newPass()
 	for {
-		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})
+		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, Overdue: lockedFor, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})
 		if err != nil {
-			return due, suppressed, errors.Join(append(failed, fmt.Errorf("find snoozes that are over: %w", err))...)
+			p.fail(fmt.Errorf("find snoozes that are over: %w", err))
+			return due, suppressed, p.failed()
 		}
 		for _, row := range over {
-			done, err := s.remind(ctx, row, now)
+			p.overdue[row.AlertID] = row.Overdue
+			done, err := p.remind(ctx, row.AlertID, now)
 			if err != nil {
-				failed = append(failed, fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))
+				p.fail(fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))
 				continue
 			}
 			addUp(due, done.due)
 			suppressed += done.suppressed
 		}
 		if len(over) < mostReminders {
-			return due, suppressed, errors.Join(failed...)
+			return due, suppressed, p.failed()
 		}
 		after = over[len(over)-1]
 	}
 }
 
 // remind ends one snooze.
-func (s *Outbox) remind(ctx context.Context, of pgq.SnoozeDueRow, now *time.Time) (done written, err error) {
-	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
+func (p *pass) remind(ctx context.Context, id uuid.UUID, now *time.Time) (done written, err error) {
+	err = p.onAlerts(ctx, []uuid.UUID{id}, func(q *pgq.Queries, ids []uuid.UUID) error {
 		done = written{}
-		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: of.TenantID, AlertID: of.AlertID})
+		state, err := q.SnoozeEnd(ctx, pgq.SnoozeEndParams{AlertID: id, Now: now})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // retention has deleted it, and its snooze with it
+			return nil
 		}
-		if err != nil {
+		if err != nil || alerts.State(state).Snoozable() != nil {
 			return err
 		}
-		ended, err := q.SnoozeEnd(ctx, pgq.SnoozeEndParams{AlertID: of.AlertID, Now: now})
-		if err != nil || ended == 0 || alerts.State(state).Snoozable() != nil {
-			return err
-		}
-		webhooks, err := q.SnoozeTargets(ctx, pgq.SnoozeTargetsParams{AlertID: of.AlertID, Opening: opening()})
+		webhooks, err := q.SnoozeTargets(ctx, pgq.SnoozeTargetsParams{AlertID: id, Opening: opening()})
 		if err != nil {
 			return err
 		}
 		list := make([]following, len(webhooks))
 		for i, webhook := range webhooks {
-			list[i] = following{alert: of.AlertID, webhook: webhook, reason: notify.ReasonSnoozeEnded}
+			list[i] = following{alert: id, webhook: webhook, reason: notify.ReasonSnoozeEnded}
 		}
 		if done, err = writeFollowing(ctx, q, "", list); err != nil {
 			return err
 		}
-		if err := q.AlertReminded(ctx, of.AlertID); err != nil {
+		if err := q.AlertReminded(ctx, id); err != nil {
 			return err
 		}
-		return q.AlertMessaged(ctx, pgq.AlertMessagedParams{AlertIds: []uuid.UUID{of.AlertID}, UndoWithin: undoWithin})
+		return q.AlertMessaged(ctx, pgq.AlertMessagedParams{AlertIds: ids, UndoWithin: undoWithin})
 	})
 	return done, err
 }

@@ -163,7 +163,8 @@ const alertLockFree = `-- name: AlertLockFree :many
 select alert_id from alert where alert_id = any($1::uuid[]) order by alert_id for update skip locked
 `
 
-// Locks those of some alerts that nobody else has locked, and returns them.
+// Locks those of some alerts that nobody else has locked, in the order of their ids, as every change of several alerts does.
+// Returns them.
 func (q *Queries) AlertLockFree(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertLockFree, alertIds)
 	if err != nil {
@@ -182,16 +183,6 @@ func (q *Queries) AlertLockFree(ctx context.Context, alertIds []uuid.UUID) ([]uu
 		return nil, err
 	}
 	return items, nil
-}
-
-const alertLockMany = `-- name: AlertLockMany :exec
-select from alert where alert_id = any($1::uuid[]) order by alert_id for update
-`
-
-// Locks alerts in the order of their ids, as every change of several alerts does.
-func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error {
-	_, err := q.db.Exec(ctx, alertLockMany, alertIds)
-	return err
 }
 
 const alertOpen = `-- name: AlertOpen :many
@@ -398,6 +389,31 @@ func (q *Queries) AlertUncounted(ctx context.Context, arg AlertUncountedParams) 
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const alertsThere = `-- name: AlertsThere :many
+select alert_id from alert where alert_id = any($1::uuid[]) order by alert_id
+`
+
+// Returns those of some alerts that exist.
+func (q *Queries) AlertsThere(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertsThere, alertIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

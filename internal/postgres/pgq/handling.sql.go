@@ -172,29 +172,31 @@ func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (Sno
 }
 
 const snoozeDue = `-- name: SnoozeDue :many
-select alert_id, tenant_id, until from alert_snooze
-where until <= coalesce($1::timestamptz, now()) and (until, alert_id) > ($2::timestamptz, $3::uuid)
+select alert_id, until, (until < coalesce($1::timestamptz, now()) - $2::interval)::boolean as overdue from alert_snooze
+where until <= coalesce($1::timestamptz, now()) and (until, alert_id) > ($3::timestamptz, $4::uuid)
 order by until, alert_id
-limit $4
+limit $5
 `
 
 type SnoozeDueParams struct {
 	Now        *time.Time
+	Overdue    time.Duration
 	AfterUntil time.Time
 	AfterID    uuid.UUID
 	Most       int32
 }
 
 type SnoozeDueRow struct {
-	AlertID  uuid.UUID
-	TenantID string
-	Until    time.Time
+	AlertID uuid.UUID
+	Until   time.Time
+	Overdue bool
 }
 
 // Returns alerts whose snooze is over, those that have waited longest first, that come after one.
 func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeDueRow, error) {
 	rows, err := q.db.Query(ctx, snoozeDue,
 		arg.Now,
+		arg.Overdue,
 		arg.AfterUntil,
 		arg.AfterID,
 		arg.Most,
@@ -206,7 +208,7 @@ func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeD
 	items := []SnoozeDueRow{}
 	for rows.Next() {
 		var i SnoozeDueRow
-		if err := rows.Scan(&i.AlertID, &i.TenantID, &i.Until); err != nil {
+		if err := rows.Scan(&i.AlertID, &i.Until, &i.Overdue); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -217,8 +219,9 @@ func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeD
 	return items, nil
 }
 
-const snoozeEnd = `-- name: SnoozeEnd :execrows
-delete from alert_snooze where alert_id = $1 and until <= coalesce($2::timestamptz, now())
+const snoozeEnd = `-- name: SnoozeEnd :one
+delete from alert_snooze z where z.alert_id = $1 and z.until <= coalesce($2::timestamptz, now())
+returning (select a.state from alert a where a.alert_id = z.alert_id)::text as state
 `
 
 type SnoozeEndParams struct {
@@ -226,14 +229,13 @@ type SnoozeEndParams struct {
 	Now     *time.Time
 }
 
-// Ends the snooze of an alert that the transaction has locked, unless another transaction ended it
-// first or somebody has set it again.
-func (q *Queries) SnoozeEnd(ctx context.Context, arg SnoozeEndParams) (int64, error) {
-	result, err := q.db.Exec(ctx, snoozeEnd, arg.AlertID, arg.Now)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Ends the snooze of an alert that the transaction has locked, and returns the state of the alert. Returns no row if another
+// transaction ended it first or somebody has set it again.
+func (q *Queries) SnoozeEnd(ctx context.Context, arg SnoozeEndParams) (string, error) {
+	row := q.db.QueryRow(ctx, snoozeEnd, arg.AlertID, arg.Now)
+	var state string
+	err := row.Scan(&state)
+	return state, err
 }
 
 const snoozeSet = `-- name: SnoozeSet :execrows

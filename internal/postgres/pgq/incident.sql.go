@@ -47,10 +47,30 @@ func (q *Queries) AlertRaiseWebhook(ctx context.Context, arg AlertRaiseWebhookPa
 	return rule_id, err
 }
 
+const breakerOpenFor = `-- name: BreakerOpenFor :one
+select exists (
+    select from webhook w join webhook_state s using (webhook_id)
+    where w.webhook_id = $1 and w.enabled and s.opened_at <= now() - $2::interval
+)::boolean
+`
+
+type BreakerOpenForParams struct {
+	WebhookID uuid.UUID
+	OpenFor   time.Duration
+}
+
+// Reports whether the breaker of an enabled webhook has been open for at least a time.
+func (q *Queries) BreakerOpenFor(ctx context.Context, arg BreakerOpenForParams) (bool, error) {
+	row := q.db.QueryRow(ctx, breakerOpenFor, arg.WebhookID, arg.OpenFor)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const breakerStillOpen = `-- name: BreakerStillOpen :execrows
 select from webhook w join webhook_state s using (webhook_id)
 where w.webhook_id = $1 and w.enabled and s.opened_at <= now() - $2::interval
-for key share of w for share of s
+for key share of w skip locked for share of s skip locked
 `
 
 type BreakerStillOpenParams struct {
@@ -58,8 +78,8 @@ type BreakerStillOpenParams struct {
 	OpenFor   time.Duration
 }
 
-// Returns one row if the breaker of an enabled webhook has still been open for at least a time. A transaction that closes
-// it, or edits or deletes the webhook, waits for the end of this one.
+// Returns one row if the breaker of an enabled webhook has still been open for at least a time, and nobody else has locked
+// it. A transaction that closes it, or edits or deletes the webhook, waits for the end of this one.
 func (q *Queries) BreakerStillOpen(ctx context.Context, arg BreakerStillOpenParams) (int64, error) {
 	result, err := q.db.Exec(ctx, breakerStillOpen, arg.WebhookID, arg.OpenFor)
 	if err != nil {
@@ -69,16 +89,26 @@ func (q *Queries) BreakerStillOpen(ctx context.Context, arg BreakerStillOpenPara
 }
 
 const breakersOpenFor = `-- name: BreakersOpenFor :many
-select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
+select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id,
+       (s.opened_at + $1::interval <= now() - $2::interval)::boolean as overdue
 from webhook_state s
 join webhook w on w.webhook_id = s.webhook_id and w.enabled
 cross join lateral (
     select o.notification_id from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= '-infinity' order by o.ready_at limit 1
 ) o
-where s.opened_at <= now() - $1::interval
+where s.opened_at <= now() - $2::interval
   and not exists (select from webhook_incident i where i.webhook_id = w.webhook_id and i.kind = 'FAILING')
-limit 100
+  and w.webhook_id > $3::uuid
+order by w.webhook_id
+limit $4
 `
+
+type BreakersOpenForParams struct {
+	Overdue time.Duration
+	OpenFor time.Duration
+	AfterID uuid.UUID
+	Most    int32
+}
 
 type BreakersOpenForRow struct {
 	WebhookID      uuid.UUID
@@ -87,12 +117,18 @@ type BreakersOpenForRow struct {
 	LastError      string
 	OpenedAt       time.Time
 	NotificationID uuid.UUID
+	Overdue        bool
 }
 
 // Returns the enabled webhooks whose breaker has been open for at least a time and of which
-// operators were not notified, with a message that waits for each.
-func (q *Queries) BreakersOpenFor(ctx context.Context, openFor time.Duration) ([]BreakersOpenForRow, error) {
-	rows, err := q.db.Query(ctx, breakersOpenFor, openFor)
+// operators were not notified, with a message that waits for each, that come after one.
+func (q *Queries) BreakersOpenFor(ctx context.Context, arg BreakersOpenForParams) ([]BreakersOpenForRow, error) {
+	rows, err := q.db.Query(ctx, breakersOpenFor,
+		arg.Overdue,
+		arg.OpenFor,
+		arg.AfterID,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +143,7 @@ func (q *Queries) BreakersOpenFor(ctx context.Context, openFor time.Duration) ([
 			&i.LastError,
 			&i.OpenedAt,
 			&i.NotificationID,
+			&i.Overdue,
 		); err != nil {
 			return nil, err
 		}

@@ -13,15 +13,17 @@ import (
 )
 
 const silenceDigestDue = `-- name: SilenceDigestDue :many
-select silence_id, digest_at::timestamptz as digest_at from silence
+select silence_id, digest_at::timestamptz as digest_at, (digest_at < coalesce($1::timestamptz, clock_timestamp()) - $2::interval)::boolean as overdue
+from silence
 where digest_at is not null and digest_at <= coalesce($1::timestamptz, clock_timestamp())
-  and (digest_at, silence_id) > ($2::timestamptz, $3::uuid)
+  and (digest_at, silence_id) > ($3::timestamptz, $4::uuid)
 order by digest_at, silence_id
-limit $4
+limit $5
 `
 
 type SilenceDigestDueParams struct {
 	Now     *time.Time
+	Overdue time.Duration
 	AfterAt time.Time
 	AfterID uuid.UUID
 	Most    int32
@@ -30,12 +32,14 @@ type SilenceDigestDueParams struct {
 type SilenceDigestDueRow struct {
 	SilenceID uuid.UUID
 	DigestAt  time.Time
+	Overdue   bool
 }
 
 // Returns the silences whose digests are due, that come after one.
 func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDueParams) ([]SilenceDigestDueRow, error) {
 	rows, err := q.db.Query(ctx, silenceDigestDue,
 		arg.Now,
+		arg.Overdue,
 		arg.AfterAt,
 		arg.AfterID,
 		arg.Most,
@@ -47,7 +51,7 @@ func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDuePara
 	items := []SilenceDigestDueRow{}
 	for rows.Next() {
 		var i SilenceDigestDueRow
-		if err := rows.Scan(&i.SilenceID, &i.DigestAt); err != nil {
+		if err := rows.Scan(&i.SilenceID, &i.DigestAt, &i.Overdue); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -61,7 +65,7 @@ func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDuePara
 const silenceDigestLock = `-- name: SilenceDigestLock :one
 select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since from silence
 where silence_id = $1 and digest_at is not null and digest_at <= coalesce($2::timestamptz, clock_timestamp())
-for update
+for update skip locked
 `
 
 type SilenceDigestLockParams struct {
@@ -69,7 +73,7 @@ type SilenceDigestLockParams struct {
 	Now       *time.Time
 }
 
-// Locks a silence whose digests are due. A transaction that decided by it before that instant has
+// Locks a silence whose digests are due, unless somebody else has locked it. A transaction that decided by it before that instant has
 // committed by then; a later one waits, and decides by a later instant.
 func (q *Queries) SilenceDigestLock(ctx context.Context, arg SilenceDigestLockParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceDigestLock, arg.SilenceID, arg.Now)
@@ -120,6 +124,25 @@ func (q *Queries) SilenceDigestPlan(ctx context.Context, arg SilenceDigestPlanPa
 		arg.SilenceID,
 	)
 	return err
+}
+
+const silenceDigestStillDue = `-- name: SilenceDigestStillDue :one
+select exists (
+    select from silence
+    where silence_id = $1 and digest_at is not null and digest_at <= coalesce($2::timestamptz, clock_timestamp())
+)::boolean
+`
+
+type SilenceDigestStillDueParams struct {
+	SilenceID uuid.UUID
+	Now       *time.Time
+}
+
+func (q *Queries) SilenceDigestStillDue(ctx context.Context, arg SilenceDigestStillDueParams) (bool, error) {
+	row := q.db.QueryRow(ctx, silenceDigestStillDue, arg.SilenceID, arg.Now)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const silenceDigestWebhooks = `-- name: SilenceDigestWebhooks :many

@@ -8,13 +8,14 @@ select alert_id, rule_id, group_key::text as group_key, state, fired_at, notifie
 from alert
 where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held);
 
--- name: AlertLockMany :exec
--- Locks alerts in the order of their ids, as every change of several alerts does.
-select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update;
-
 -- name: AlertLockFree :many
--- Locks those of some alerts that nobody else has locked, and returns them.
+-- Locks those of some alerts that nobody else has locked, in the order of their ids, as every change of several alerts does.
+-- Returns them.
 select alert_id from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update skip locked;
+
+-- name: AlertsThere :many
+-- Returns those of some alerts that exist.
+select alert_id from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id;
 
 -- name: AlertRaise :many
 -- Opens alerts, except for groups that have an open or a held alert.

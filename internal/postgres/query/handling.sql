@@ -53,15 +53,16 @@ returning snoozed_since, (snoozed_since > now() - @undo_within::interval)::boole
 
 -- name: SnoozeDue :many
 -- Returns alerts whose snooze is over, those that have waited longest first, that come after one.
-select alert_id, tenant_id, until from alert_snooze
+select alert_id, until, (until < coalesce(sqlc.narg(now)::timestamptz, now()) - @overdue::interval)::boolean as overdue from alert_snooze
 where until <= coalesce(sqlc.narg(now)::timestamptz, now()) and (until, alert_id) > (@after_until::timestamptz, @after_id::uuid)
 order by until, alert_id
 limit @most;
 
--- name: SnoozeEnd :execrows
--- Ends the snooze of an alert that the transaction has locked, unless another transaction ended it
--- first or somebody has set it again.
-delete from alert_snooze where alert_id = @alert_id and until <= coalesce(sqlc.narg(now)::timestamptz, now());
+-- name: SnoozeEnd :one
+-- Ends the snooze of an alert that the transaction has locked, and returns the state of the alert. Returns no row if another
+-- transaction ended it first or somebody has set it again.
+delete from alert_snooze z where z.alert_id = @alert_id and z.until <= coalesce(sqlc.narg(now)::timestamptz, now())
+returning (select a.state from alert a where a.alert_id = z.alert_id)::text as state;
 
 -- name: SnoozeTargets :many
 -- Returns the webhooks that had a message that says that an alert is open. None can be deleted before
