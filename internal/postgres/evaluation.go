@@ -64,11 +64,13 @@ func movesAlone(b *evaluator.Batch) bool {
 // a full page, because it looks up the ids in a hash.
 const fewWritten = 100
 
+// beginCommit begins the transaction of a commit. A row that somebody keeps locked ends it before the time of the pass does: a
+// smaller batch needs the same row.
 func beginCommit(batch *evaluator.Batch) string {
 	if len(batch.Instances) <= fewWritten && len(batch.Backfills)+len(batch.Health) <= fewWritten {
-		return begin + planOnce
+		return beginUnattended + planOnce
 	}
-	return begin
+	return beginUnattended
 }
 
 // classified separates errors about the content of the batch from errors that may pass, and names those that a smaller
@@ -77,6 +79,9 @@ func classified(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(said.Code) < 2 {
 		return err
+	}
+	if isLockTimeout(err) {
+		return fmt.Errorf("%w: tocsin doctor names it: %w", errLocked, err)
 	}
 	if said.Code == "57014" { // cancelled by a statement_timeout of the role or the database
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)

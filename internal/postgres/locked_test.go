@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -221,5 +222,32 @@ func TestAnAlertThatAnotherReplicaHandlesIsNoFailure(t *testing.T) {
 	}
 	if done, err := e.db.Outbox().Escalate(t.Context(), new(due.Add(time.Second))); err != nil || len(done.Due) != 1 {
 		t.Errorf("%v, %v", done.Due, err)
+	}
+}
+
+// TestACommitThatWaitsForALockedSilenceSaysSo has somebody keep the silence locked that decides about the messages of a commit. The
+// commit does not use up the time of its pass, which would make the next ones smaller.
+func TestACommitThatWaitsForALockedSilenceSaysSo(t *testing.T) {
+	t.Parallel()
+	d := newDigested(t)
+	d.silence(time.Hour, nil)
+	tx, err := pgtest.Conn(t, d.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := tx.Exec(t.Context(), `select from silence for update`); err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	batch := d.few(2)
+	if _, err := d.store.Commit(ctx, batch); err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("the error is: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := d.store.Commit(t.Context(), batch); err != nil || done.Suppressed != 2 {
+		t.Errorf("when it is free: %+v, %v", done, err)
 	}
 }

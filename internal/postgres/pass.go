@@ -56,7 +56,7 @@ func (p *pass) failed() error {
 	return errors.Join(p.errs...)
 }
 
-// errLocked is the failure for a row that was skipped for as long as [lockedFor].
+// errLocked is the failure for a row that somebody keeps locked.
 var errLocked = errors.New("another session of Postgres has locked its row")
 
 // skipped returns the error for a locked row; nil if it may be locked only briefly.
