@@ -32,7 +32,7 @@ const (
 )
 
 // Doctor checks everything that a replica with these options needs: settings, databases, schema,
-// clocks, table, retention, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
+// locks, clocks, table, retention, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
 // the bus it sends one wake-up without an effect. It passes findings to report one by one. It reports
 // whether a replica would work.
 func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) error) (healthy bool, err error) {
@@ -45,7 +45,7 @@ func Doctor(ctx context.Context, o Options, report func(clickhouse.Finding) erro
 	} else {
 		d.add(clickhouse.OK, "settings", "valid", "")
 	}
-	parts := []func(ctx context.Context){d.postgres, d.pooler, d.clickhouse, d.clocks, d.retention, d.keys, d.bus, d.egress}
+	parts := []func(ctx context.Context){d.postgres, d.pooler, d.locks, d.clickhouse, d.clocks, d.retention, d.keys, d.bus, d.egress}
 	if !d.healthy {
 		parts = nil
 	}
