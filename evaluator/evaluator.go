@@ -75,6 +75,7 @@ import (
 	"tocsin/evaluator/outage"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -232,6 +233,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 	defer ticker.Stop()
 	slots := make(chan struct{}, e.Workers)
 	var passes sync.WaitGroup
+	defer passes.Wait()
 	for ctx.Err() == nil {
 		due, err := e.hold(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -242,7 +244,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
-					e.Logger.ErrorContext(ctx, "pass failed; the next one does the same work: run tocsin doctor if this repeats", slog.Int("partition", p.number), slog.Any("error", err))
+					e.Logger.ErrorContext(ctx, "pass failed; the next one does the same work: run tocsin doctor if this repeats", slog.Int("partition", p.number), slog.Any("error", err), fault.Stack(err))
 				}
 			})
 		}

@@ -235,7 +235,7 @@ func panicsOver(t *testing.T, pageSize int) {
 	s.fail("tenant-0", "after", time.Second)
 	s.tick()
 	s.wants(2*before + 2) // all of the other rule, and of this one what comes before the exchange
-	if problem := s.state.rules[theRule()].problem; !strings.Contains(problem, `the exchange "poison" panicked`) {
+	if problem := s.state.rules[theRule()].problem; !strings.Contains(problem, `the exchange "poison": panic: `) {
 		t.Fatalf("problem %q", problem)
 	}
 	s.fail("tenant-0", "later", 0)
@@ -269,7 +269,7 @@ func TestReplayThatPanics(t *testing.T) {
 	s.e.Texts = &allergic{s.model, theRule()}
 	s.tick()
 	p := s.replayed(s.again(theRule(), from, to, ruleset.ReplayEach))
-	if !p.Failed || !strings.Contains(p.Problem, `"poison" panicked`) || s.state.rules[theRule()].problem != "" {
+	if !p.Failed || !strings.Contains(p.Problem, `"poison": panic: `) || s.state.rules[theRule()].problem != "" {
 		t.Errorf("replay %+v, problem of the rule %q", p, s.state.rules[theRule()].problem)
 	}
 	s.fail("tenant-0", "new", 0)

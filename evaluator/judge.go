@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 
 	"github.com/google/uuid"
@@ -14,6 +13,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/window"
+	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -103,14 +103,11 @@ func (p *pass) wanted(f *findings, r *ruleset.Rule, e *rules.Exchange, late bool
 
 // guarded does something with an exchange. A panic is an error.
 func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("evaluating the exchange %q panicked: %v; this is a bug in Tocsin, please report it", e.ExecutionID, panicked)
-			p.Logger.Error("a rule panicked on an exchange, which is a bug in Tocsin; please report it", slog.Any("error", err), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	do()
-	return nil
+	if err = fault.Guard(func() error { do(); return nil }); err != nil {
+		err = fmt.Errorf("evaluate the exchange %q: %w", e.ExecutionID, err)
+		p.Logger.Error("a rule panicked on an exchange", slog.Any("error", err), fault.Stack(err))
+	}
+	return err
 }
 
 // raise adds the alert of a rule about an exchange, unless it is known to exist. It is late

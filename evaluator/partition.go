@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"tocsin/evaluator/retry"
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -110,16 +110,11 @@ func (p *partition) run(stop context.Context) (result Result, err error) {
 	defer cancel()
 	began := p.Clock()
 	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			p.Logger.ErrorContext(ctx, "pass panicked, which is a bug in Tocsin; the next one does the same work: please report it", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
-			err = fmt.Errorf("panic: %v", panicked)
-			p.forget()
-		}
-		s.result.Took = p.Clock().Sub(began)
-		result = s.result
-	}()
-	return s.result, s.run(ctx)
+	if err = fault.Guard(func() error { return s.run(ctx) }); fault.Panicked(err) {
+		p.forget()
+	}
+	s.result.Took = p.Clock().Sub(began)
+	return s.result, err
 }
 
 // run is the pass: observe, evaluate what is recent and new, then window rules, then with

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
 )
 
 // attempt is a delivery whose attempt has begun in the store.
@@ -24,12 +26,11 @@ var errRender = errors.New("the message cannot be rendered")
 
 // render makes a body. If the renderer panics, only this message fails.
 func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", errRender, r)
-		}
-	}()
-	body, why := d.Renderer.Render(delivery)
+	var why error
+	if err := fault.Guard(func() error { body, why = d.Renderer.Render(delivery); return nil }); err != nil {
+		d.Logger.Error("message not rendered; it fails, and the others are sent", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", err), fault.Stack(err))
+		return Body{}, "", fmt.Errorf("%w: %w", errRender, err)
+	}
 	if why != nil {
 		problem = why.Error()
 		d.Logger.Warn("the template cannot be rendered, so a default body is sent; correct the template", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
@@ -68,8 +69,44 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 	return refused
 }
 
-// attempt makes a call and passes on its outcome to be stored.
+// attempt makes a call and passes on its outcome to be stored. If that panics, only this message
+// fails: were it left to the end of its lease, the next claimant would panic as well.
 func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
+	s := &a.settlement
+	if err := fault.Guard(func() error { d.call(ctx, a, refused); return nil }); err != nil {
+		d.log(s).ErrorContext(ctx, "attempt panicked; its message fails, and the others are sent", slog.Any("error", err), fault.Stack(err))
+		s.panicked(err)
+	}
+	delivered := s.Outcome.Verdict == VerdictDelivered
+	d.Observer.Attempted(s.Outcome.Verdict)
+	if d.slots.answered(a.call, delivered) {
+		d.signal()
+	}
+	d.leases.settling(a.delivery, delivered)
+	d.settlements.add(ctx, *s, func(settled Settled, err error) {
+		if err == nil {
+			d.settled(ctx, s, settled)
+			d.end(a)
+			return
+		}
+		d.underWay.Go(func() {
+			defer d.end(a)
+			d.goOnStoring(ctx, s, err)
+		})
+	})
+}
+
+// panicked makes a settlement that ends its message. A message that has arrived stays delivered. A
+// bug in Tocsin says nothing about the receiver.
+func (s *Settlement) panicked(why error) {
+	s.Message, s.Reference, s.Breaker = nil, nil, nil
+	if s.Decision = (Decision{Status: Delivered, Counts: true}); s.Outcome.Verdict != VerdictDelivered {
+		s.Outcome, s.Decision.Status = Outcome{Error: why.Error()}, Failed
+	}
+}
+
+// call makes a call, and decides what follows from its outcome.
+func (d *Dispatcher) call(ctx context.Context, a *attempt, refused string) {
 	s, delivery := &a.settlement, a.delivery
 	arrived := d.leases.hasArrived(delivery)
 	switch {
@@ -83,10 +120,9 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 		s.Outcome = NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
 	default:
 		calling, done := d.leases.calling(ctx, delivery.held())
+		defer done()
 		s.Outcome = d.Sender.Send(calling, delivery)
-		done()
 	}
-	d.Observer.Attempted(s.Outcome.Verdict)
 	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)
 	s.Decision = d.Policy.With(d.Schedule(&delivery.Webhook)).Decide(s.Outcome, delivery, d.Random())
 	if arrived {
@@ -98,21 +134,6 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: d.Random()})
 		}
 	}
-	if d.slots.answered(a.call, s.Outcome.Verdict == VerdictDelivered) {
-		d.signal()
-	}
-	d.leases.settling(delivery, s.Outcome.Verdict == VerdictDelivered)
-	d.settlements.add(ctx, *s, func(settled Settled, err error) {
-		if err == nil {
-			d.settled(ctx, s, settled)
-			d.end(a)
-			return
-		}
-		d.underWay.Go(func() {
-			defer d.end(a)
-			d.goOnStoring(ctx, s, err)
-		})
-	})
 }
 
 // end ends an attempt.
@@ -133,7 +154,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unapplied != nil {
 		d.Observer.Unapplied()
-		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unapplied))
+		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks; later ones are: run tocsin doctor if this repeats", slog.Any("error", settled.Unapplied), fault.Stack(settled.Unapplied))
 	}
 	switch {
 	case settled.Fenced:
@@ -169,7 +190,7 @@ func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) 
 			bound = max(bound, storing)
 		}
 		if d.Clock().Sub(began) > bound {
-			log.ErrorContext(ctx, "outcome not stored, so the message may be sent again; run tocsin doctor for the remedy", slog.Any("error", err))
+			log.ErrorContext(ctx, "outcome not stored, so the message may be sent again; run tocsin doctor for the remedy", slog.Any("error", err), fault.Stack(err))
 			return
 		}
 		var settled Settled

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tocsin/internal/fault"
 )
 
 // batcher combines calls that are requested at about the same time into one.
@@ -121,8 +123,10 @@ func (b *batcher[T, R]) fill(ctx context.Context, batch []submission[T, R]) {
 	}
 }
 
-func (b *batcher[T, R]) bounded(ctx context.Context, items []T) ([]R, error) {
+// bounded makes a call. A call that panics has failed.
+func (b *batcher[T, R]) bounded(ctx context.Context, items []T) (results []R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	return b.call(ctx, items)
+	err = fault.Guard(func() (err error) { results, err = b.call(ctx, items); return err })
+	return results, err
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
 )
 
 // LeastLease is the shortest lease that a dispatcher can renew in time.
@@ -274,7 +276,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			d.Logger.ErrorContext(ctx, "claim failed; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
+			d.Logger.ErrorContext(ctx, "claim failed; it is retried: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
 		}
 		pause.Reset(result.pause(d.Poll, err))
 	}
@@ -294,14 +296,16 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastClaim, cancel) })()
 	d.leases.claim()
-	claimed, err := d.Store.Claim(claiming, ClaimRequest{
+	request := ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,
 		Schedule: d.Schedule,
 		Deal: func(due []Due) []Slots {
 			dealt = d.slots.deal(due, d.Clock())
 			return dealt.slots
 		},
-	})
+	}
+	var claimed Claimed
+	err := fault.Guard(func() (err error) { claimed, err = d.Store.Claim(claiming, request); return err })
 	if err != nil {
 		d.hint(hints)
 		err = fmt.Errorf("claim notifications: %w", err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
 )
 
 // message identifies what a receiver takes as one message.
@@ -217,12 +219,13 @@ func (k *leases) renewAll(ctx context.Context) {
 	asked := k.clock()
 	bounded, cancel := context.WithTimeout(ctx, k.span/3)
 	defer cancel()
-	left, err := k.renew(bounded, claims, k.lease)
+	var left map[Held]time.Duration
+	err := fault.Guard(func() (err error) { left, err = k.renew(bounded, claims, k.lease); return err })
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		k.logger.WarnContext(ctx, "leases not renewed; it is retried: run tocsin doctor if this repeats", slog.Int("claims", len(claims)), slog.Any("error", err))
+		k.logger.WarnContext(ctx, "leases not renewed; it is retried: run tocsin doctor if this repeats", slog.Int("claims", len(claims)), slog.Any("error", err), fault.Stack(err))
 		return
 	}
 	for _, claim := range claims {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +13,7 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -89,13 +89,10 @@ func (it *item) wanted() (groups []counting.Group) {
 
 // guarded does something about a window. If that panics, its rule has failed, and the others go on.
 func (p *pass) guarded(ctx context.Context, w *counting.Window, do func()) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			p.out.Failed[w.ID] = fmt.Errorf("evaluating the rule panicked: %v; this is a bug in Tocsin, please report it", panicked)
-			p.Logger.ErrorContext(ctx, "a window rule panicked, which is a bug in Tocsin; please report it", slog.String("rule_id", w.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	do()
+	if err := fault.Guard(func() error { do(); return nil }); err != nil {
+		p.out.Failed[w.ID] = fmt.Errorf("evaluate the rule: %w", err)
+		p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", w.ID.String()), slog.Any("error", err), fault.Stack(err))
+	}
 }
 
 // finish passes on the result of an item.

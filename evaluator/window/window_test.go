@@ -190,7 +190,7 @@ func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
 		if diff := cmp.Diff(windowtest.UpTo(120, "042"), got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 119 {
 			t.Errorf("%v, %d changes\n%s", outcome.SourceErr, len(outcome.Changes), diff)
 		}
-		if why := outcome.Failed[windowtest.RuleOf(42, "").ID]; len(outcome.Failed) != 1 || !strings.Contains(fmt.Sprint(why), "panicked") {
+		if why := outcome.Failed[windowtest.RuleOf(42, "").ID]; len(outcome.Failed) != 1 || !strings.Contains(fmt.Sprint(why), "panic: ") {
 			t.Errorf("failed %v", outcome.Failed)
 		}
 	}

@@ -350,31 +350,32 @@ func (a *App) Run(ctx context.Context) error {
 	defer cancel()
 	alive, leave := context.WithCancel(context.WithoutCancel(ctx))
 	var parts, member sync.WaitGroup
-	member.Go(func() { a.member.Run(alive) })
+	member.Go(func() { a.keep(alive, "heartbeats", a.member.Run) })
 	defer member.Wait()
 	defer leave()
-	parts.Go(func() { a.deleter.Run(ctx) })
-	parts.Go(func() { a.sample(ctx) })
+	keep := func(loop string, run func(context.Context)) { parts.Go(func() { a.keep(ctx, loop, run) }) }
+	keep("retention", a.deleter.Run)
+	keep("samples", a.sample)
 	if a.evaluator != nil {
-		parts.Go(func() { a.evaluator.Run(ctx) })
-		parts.Go(func() { a.watch.run(ctx) })
-		parts.Go(func() { a.resolver.Run(ctx) })
+		keep("evaluator", a.evaluator.Run)
+		keep("reconciliation", a.watch.run)
+		keep("resolution", a.resolver.Run)
 	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup
-	sender.Go(func() { a.bus.Send(sending) })
+	sender.Go(func() { a.keep(sending, "wake-ups sent", a.bus.Send) })
 	// This still sends the wake-ups of the last tick, and of what is released at the end.
 	defer sender.Wait()
 	defer stopSending()
 	if a.dispatcher != nil {
-		parts.Go(func() { a.bus.Listen(ctx) })
-		parts.Go(func() { a.dispatcher.Run(ctx) })
-		parts.Go(func() { a.runTasks(ctx) })
-		parts.Go(func() { a.refresher.Run(ctx) })
-		parts.Go(func() { a.resender.Run(ctx) })
+		keep("wake-ups received", a.bus.Listen)
+		keep("dispatcher", a.dispatcher.Run)
+		keep("regular tasks", a.runTasks)
+		keep("refresher", a.refresher.Run)
+		keep("resender", a.resender.Run)
 	}
 	if a.authenticator != nil {
-		parts.Go(func() { a.authenticator.Purge(ctx, a.options.Access.AuditRetention) })
+		keep("expired sessions", func(ctx context.Context) { a.authenticator.Purge(ctx, a.options.Access.AuditRetention) })
 	}
 	var serveErr error
 	parts.Go(func() {
@@ -401,6 +402,27 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(err, serveErr)
+}
+
+// afterPanic is how long a loop that panicked rests.
+const afterPanic = time.Second
+
+// keep runs a loop until ctx ends. A loop that panics starts again: without it the replica would do
+// only a part of its work, and if it ended instead, the next replica would panic over the same row.
+// It starts once more if ctx has ended meanwhile, because loops clean up at their end.
+func (a *App) keep(ctx context.Context, loop string, run func(context.Context)) {
+	for last := false; !last; {
+		last = ctx.Err() != nil
+		err := fault.Guard(func() error { run(ctx); return nil })
+		if err == nil {
+			return
+		}
+		a.options.Logger.ErrorContext(ctx, "loop panicked; it starts again", slog.String("loop", loop), slog.Any("error", err), fault.Stack(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(afterPanic):
+		}
+	}
 }
 
 // drain keeps the server answering while load balancers notice that it is about to end.

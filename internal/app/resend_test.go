@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/internal/pgtest"
 	"tocsin/notify"
 	"tocsin/notify/preset"
 	"tocsin/notify/preset/presettest"
@@ -165,6 +166,48 @@ func TestSendingAgainStopsAnywhere(t *testing.T) {
 		if err != nil || restarted != (i < 3) {
 			t.Fatalf("answer %d: restarted %v, %v", i, restarted, err)
 		}
+	}
+}
+
+// TestALockedRowDelaysNoOtherThatIsSentAgain has somebody keep a row locked, as an open transaction in psql does.
+// What needs another row is sent again meanwhile, and the rest when the row is free.
+func TestALockedRowDelaysNoOtherThatIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lock  string
+		while []string
+	}{
+		"an alert":             {`select from alert where execution_id = 'a' for update`, []string{"", "open"}},
+		"the webhook":          {`select from webhook for update`, []string{"", ""}},
+		"state of the webhook": {`select from webhook_state for update`, []string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newAlertmanagerWorld(t)
+			raised := w.raise("a", "b")
+			w.deliverAll()
+			w.service.Restart()
+			tx, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tag, err := tx.Exec(t.Context(), c.lock); err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if w.resender.Tick(ctx); ctx.Err() != nil {
+				t.Error("the resender waits for the row")
+			}
+			w.deliverAll()
+			w.wantStates("while the row is locked", raised, c.while...)
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.resender.Tick(t.Context())
+			w.deliverAll()
+			w.wantStates("when it is free", raised, "open", "open")
+		})
 	}
 }
 

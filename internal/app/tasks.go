@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"tocsin/internal/fault"
 	"tocsin/notify"
 )
 
@@ -35,7 +36,8 @@ func (a *App) tasks() []task {
 	}
 }
 
-// runTasks runs the tasks one after the other, so that they use one connection to Postgres, until ctx ends.
+// runTasks runs the tasks one after the other, so that they use one connection to Postgres, until ctx ends. A
+// task that fails or panics keeps none of the others from being done.
 func (a *App) runTasks(ctx context.Context) {
 	ticker := time.NewTicker(tasksEvery)
 	defer ticker.Stop()
@@ -46,8 +48,8 @@ func (a *App) runTasks(ctx context.Context) {
 		case <-ticker.C:
 		}
 		for _, t := range a.tasks() {
-			if err := t.do(ctx); err != nil && ctx.Err() == nil {
-				a.options.Logger.WarnContext(ctx, "regular task failed; it is retried: run tocsin doctor if this repeats", slog.String("task", t.name), slog.Any("error", err))
+			if err := fault.Guard(func() error { return t.do(ctx) }); err != nil && ctx.Err() == nil {
+				a.options.Logger.WarnContext(ctx, "regular task failed; it is retried: run tocsin doctor if this repeats", slog.String("task", t.name), slog.Any("error", err), fault.Stack(err))
 			}
 		}
 	}

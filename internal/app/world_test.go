@@ -165,7 +165,10 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	if o.Store == nil {
 		o.Store = w.db.Outbox()
 	}
-	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
+	o.Clock = time.Now
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	if o.Replica == "" {
 		o.Replica = "test"
 	}

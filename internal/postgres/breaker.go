@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -29,7 +30,7 @@ func (s *Outbox) applyOutcomes(ctx context.Context, st *settling) {
 	if len(asked) == 0 {
 		return
 	}
-	if err := s.applyOutcomesTo(ctx, st, counts, asked); err != nil {
+	if err := fault.Guard(func() error { return s.applyOutcomesTo(ctx, st, counts, asked) }); err != nil {
 		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unapplied = fmt.Errorf("apply outcomes: %w", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -42,7 +43,13 @@ type claiming struct {
 // commit it asks once more which webhooks still want them. Without a grant it waits for Postgres
 // three times: for the claimed rows, for the data that they refer to, and for the commit together
 // with the last answer.
+//
+// A claim that panics over a message has failed.
 func (s *Outbox) claim(ctx context.Context, c *claiming) error {
+	return fault.Guard(func() error { return s.claimAll(ctx, c) })
+}
+
+func (s *Outbox) claimAll(ctx context.Context, c *claiming) error {
 	conn, err := s.db.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)

@@ -8,14 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"tocsin/internal/fault"
 	"tocsin/notify"
 )
 
-// ofARow reports whether a statement failed because the data of a row cannot be read. Such a
-// statement fails until the row is gone. Errors of Postgres, the connection, an index, a constraint
+// ofARow reports whether a statement failed because the data of a row cannot be read, or because
+// what reads it panicked. Such a statement fails until the row is gone. Errors of Postgres, the connection, an index, a constraint
 // or a trigger do not come from one row: they may pass, or they affect all rows.
 func ofARow(err error) bool {
-	if _, unread := errors.AsType[pgx.ScanArgError](err); unread {
+	if _, unread := errors.AsType[pgx.ScanArgError](err); unread || fault.Panicked(err) {
 		return true
 	}
 	refused, is := errors.AsType[*pgconn.PgError](err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -41,7 +42,11 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		if err = s.claim(ctx, &c); err == nil {
 			c.addTo(&claimed)
 		} else if ofARow(err) {
-			err = s.claimApart(ctx, &c, &claimed)
+			apart := s.claimApart(ctx, &c, &claimed)
+			if !fault.Panicked(err) {
+				err = nil // a bug is for the log, although its message is told of it
+			}
+			err = errors.Join(err, apart)
 		}
 	}
 	return claimed, errors.Join(sealed, gatherErr, err)

@@ -9,8 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/access"
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 	"tocsin/notify/refresh"
@@ -74,7 +76,7 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 		return claimed, nil
 	}
 	var rows []pgq.SlackUpdateReadRow
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		ids, err := q.SlackUpdateClaim(ctx, pgq.SlackUpdateClaimParams{WebhookIds: allowed, Lease: lease})
 		if err != nil || len(ids) == 0 {
 			return err
@@ -87,9 +89,15 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 	}
 	var unreadable []error
 	for _, row := range rows {
-		alert, alertErr := alertOf(row.Alert, row.RuleName, row.RuleAbout)
-		webhook, webhookErr := s.db.webhookOf(row.Webhook)
-		if err := errors.Join(alertErr, webhookErr); err != nil {
+		var alert alerts.Instance
+		var webhook notify.Webhook
+		err := fault.Guard(func() (err error) {
+			var webhookErr error
+			alert, err = alertOf(row.Alert, row.RuleName, row.RuleAbout)
+			webhook, webhookErr = s.db.webhookOf(row.Webhook)
+			return errors.Join(err, webhookErr)
+		})
+		if err != nil {
 			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))
 			continue
 		}
@@ -106,7 +114,7 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 // Settle ends an update, or makes it due again.
 func (s *Slack) Settle(ctx context.Context, settlement refresh.Settlement) error {
 	u := settlement.Update
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.db.unattended(ctx, func(q *pgq.Queries) error {
 		if settlement.Hold > 0 {
 			err := q.SlackUpdatesHold(ctx, pgq.SlackUpdatesHoldParams{Hold: settlement.Hold, WebhookID: u.Delivery.Webhook.ID})
 			if err != nil {

@@ -1,12 +1,14 @@
 package postgres_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
 	"tocsin/notify"
@@ -117,6 +119,39 @@ func TestAChangeDuringAFailedUpdateDoesNotWaitForItsPause(t *testing.T) {
 	}
 	if again := claimUpdate(t, n.db); again.Attempts != 0 || again.Delivery.Alert.State != "ACKNOWLEDGED" {
 		t.Errorf("after %d attempts, %s is shown", again.Attempts, again.Delivery.Alert.State)
+	}
+}
+
+// TestALockedUpdateIsGivenUp has somebody keep a row locked that the end of an update needs: it waits five seconds, and not
+// until the row is free, because it is made again when its lease expires.
+func TestALockedUpdateIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, lock := range []string{`select from slack_update for update`, `select from webhook where slack_channel <> '' for update`} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			n := newPosted(t)
+			n.setState("RESOLVED")
+			u := claimUpdate(t, n.db)
+			tx, err := pgtest.Conn(t, n.url).Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tag, err := tx.Exec(t.Context(), lock); err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			throttled := refresh.Settlement{Update: u, Retry: time.Minute, Hold: time.Minute}
+			if err := n.db.Slack().Settle(ctx, throttled); err == nil || ctx.Err() != nil {
+				t.Errorf("while the row is locked: %v", err)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.db.Slack().Settle(t.Context(), throttled); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

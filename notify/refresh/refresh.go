@@ -43,6 +43,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
+	"tocsin/internal/fault"
 	"tocsin/notify"
 )
 
@@ -128,8 +129,12 @@ type Refresher struct {
 	quiet   int
 	none    bool
 
+	underWay sync.WaitGroup
+
 	mu       sync.Mutex
 	limiters map[uuid.UUID]*rate.Limiter
+	// busy are the webhooks with an update under way.
+	busy map[uuid.UUID]bool
 }
 
 // New returns a refresher. Its error names the missing option.
@@ -146,7 +151,7 @@ func New(o Options) (*Refresher, error) {
 	if o.Poll < 0 || o.Lease < 0 {
 		return nil, errors.New("refresher: Poll and Lease must be positive")
 	}
-	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
+	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, busy: map[uuid.UUID]bool{}, trimmed: o.Clock(), quiet: quietPolls}, nil
 }
 
 const (
@@ -155,10 +160,14 @@ const (
 	// trimEvery is how often updates beyond the bound are deleted; trimQuiet is how often while
 	// none is made.
 	trimEvery, trimQuiet = 10 * time.Second, time.Minute
+	// soon is the pause after a look that found updates: most of them are made by then.
+	soon = 100 * time.Millisecond
 )
 
-// Run updates messages until ctx ends, and then waits for the attempts under way.
+// Run updates messages until ctx ends, and then waits for the attempts under way. A receiver that
+// hangs delays only its own updates.
 func (r *Refresher) Run(ctx context.Context) {
+	defer r.underWay.Wait()
 	pause := time.NewTimer(r.Poll)
 	defer pause.Stop()
 	for {
@@ -167,12 +176,12 @@ func (r *Refresher) Run(ctx context.Context) {
 			return
 		case <-pause.C:
 		}
-		made, err := r.Tick(ctx)
+		made, err := r.pass(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			r.Logger.WarnContext(ctx, "messages not updated; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
+			r.Logger.WarnContext(ctx, "messages not updated; it is retried: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
 		}
 		pause.Reset(r.pause(made, err))
 	}
@@ -182,7 +191,7 @@ func (r *Refresher) Run(ctx context.Context) {
 func (r *Refresher) pause(made int, err error) time.Duration {
 	switch {
 	case err == nil && made > 0:
-		return 0
+		return min(r.Poll, soon)
 	case err == nil && r.none:
 		return 15 * r.Poll
 	case err == nil && r.quiet > quietPolls:
@@ -195,6 +204,13 @@ func (r *Refresher) pause(made int, err error) time.Duration {
 // Tick is one pass: at most one update of each webhook. It returns when they are settled, with the
 // number of attempts.
 func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
+	attempted, err = r.pass(ctx)
+	r.underWay.Wait()
+	return attempted, err
+}
+
+// pass begins at most one update of each webhook that has none under way.
+func (r *Refresher) pass(ctx context.Context) (attempted int, err error) {
 	every := trimEvery
 	if r.quiet > quietPolls {
 		every = trimQuiet
@@ -217,18 +233,32 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 	if r.quiet++; len(claimed.Updates) > 0 {
 		r.quiet = 0
 	}
-	var underWay sync.WaitGroup
 	for i := range claimed.Updates {
-		underWay.Go(func() { r.update(context.WithoutCancel(ctx), &claimed.Updates[i]) })
+		u := &claimed.Updates[i]
+		r.setBusy(u.Delivery.Webhook.ID, true)
+		r.underWay.Go(func() {
+			defer r.setBusy(u.Delivery.Webhook.ID, false)
+			r.update(context.WithoutCancel(ctx), u)
+		})
 	}
-	underWay.Wait()
 	return len(claimed.Updates), err
 }
 
-// admit takes one update from a webhook's rate.
+func (r *Refresher) setBusy(webhook uuid.UUID, busy bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[webhook] = busy; !busy {
+		delete(r.busy, webhook)
+	}
+}
+
+// admit takes one update from a webhook's rate, unless one is under way.
 func (r *Refresher) admit(webhook uuid.UUID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.busy[webhook] {
+		return false
+	}
 	limiter := r.limiters[webhook]
 	if limiter == nil {
 		limiter = rate.NewLimiter(perSecond, burst)
@@ -237,8 +267,22 @@ func (r *Refresher) admit(webhook uuid.UUID) bool {
 	return limiter.AllowN(r.Clock(), 1)
 }
 
+// update makes an update and settles it. One that panics is dropped.
 func (r *Refresher) update(ctx context.Context, u *Update) {
 	logger := r.Logger.With(slog.String("webhook_id", u.Delivery.Webhook.ID.String()), slog.String("alert_id", u.Delivery.Alert.ID.String()))
+	settlement := Settlement{Update: u}
+	if err := fault.Guard(func() error { settlement = r.attempt(ctx, logger, u); return nil }); err != nil {
+		logger.ErrorContext(ctx, "update panicked; its message keeps what it shows", slog.Any("error", err), fault.Stack(err))
+	}
+	// If this is not stored, the update is made again when the lease expires, which changes
+	// nothing.
+	if err := fault.Guard(func() error { return r.Store.Settle(ctx, settlement) }); err != nil {
+		logger.WarnContext(ctx, "update not settled; it is made again: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
+	}
+}
+
+// attempt makes an update, and decides what follows.
+func (r *Refresher) attempt(ctx context.Context, logger *slog.Logger, u *Update) Settlement {
 	body, problem := r.Renderer.Render(&u.Delivery)
 	if problem != nil {
 		logger.WarnContext(ctx, "the template cannot be rendered, so a default body is sent; correct the template", slog.Any("error", problem))
@@ -249,11 +293,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 		logger.InfoContext(ctx, "message not updated", slog.String("verdict", outcome.Verdict.String()),
 			slog.Bool("again", settlement.Retry > 0), slog.String("error", outcome.Error))
 	}
-	// If this is not stored, the update is made again when the lease expires, which changes
-	// nothing.
-	if err := r.Store.Settle(ctx, settlement); err != nil {
-		logger.WarnContext(ctx, "update not settled; it is made again: run tocsin doctor if this repeats", slog.Any("error", err))
-	}
+	return settlement
 }
 
 // Pauses after failed attempts, and after a limit without a time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,6 +138,68 @@ func TestRunKeepsBelowSlacksRate(t *testing.T) {
 			t.Errorf("the first five updates took %v", first)
 		}
 	})
+}
+
+// hanging is the fake with a second webhook, whose receiver does not answer, or has a bug.
+type hanging struct {
+	*fake
+
+	other uuid.UUID
+	// panics says that the update of the other webhook panics.
+	panics  bool
+	claimed bool
+}
+
+func (h *hanging) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
+	claimed, err := h.fake.Claim(ctx, lease, allow)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.claimed && allow(h.other) {
+		h.claimed = true
+		claimed.Updates = append(claimed.Updates, refresh.Update{MessageID: -1, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: h.other}}})
+	}
+	return claimed, err
+}
+
+func (h *hanging) Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome {
+	if w.ID == h.other {
+		if h.panics {
+			panic("poison")
+		}
+		<-time.After(10 * time.Second)
+	}
+	return h.fake.Update(ctx, w, at, body)
+}
+
+// TestAReceiverThatHangsDelaysNoOther has a receiver that does not answer, or a bug that its update reveals. The updates
+// of another webhook are made meanwhile, and that one is settled at its end.
+func TestAReceiverThatHangsDelaysNoOther(t *testing.T) {
+	for name, panics := range map[string]bool{"hangs": false, "panics": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hanging{fake: &fake{webhook: uuid.New(), pending: 5, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}, other: uuid.New(), panics: panics}
+				r, err := refresh.New(refresh.Options{Store: h, Renderer: h, Sender: h, Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended sync.WaitGroup
+				ended.Go(func() { r.Run(ctx) })
+				<-time.After(5 * time.Second)
+				h.mu.Lock()
+				others := slices.DeleteFunc(slices.Clone(h.settled), func(s refresh.Settlement) bool { return s.Update.MessageID < 0 })
+				h.mu.Unlock()
+				cancel()
+				ended.Wait()
+				if len(others) != 5 {
+					t.Errorf("%d updates of the other webhook in five seconds, want 5", len(others))
+				}
+				if len(h.settled) != 6 {
+					t.Errorf("%d updates are settled at the end, want 6", len(h.settled))
+				}
+			})
+		})
+	}
 }
 
 // TestRunAsksSeldomWhileNothingIsPending counts the queries of an idle refresher in ten minutes,

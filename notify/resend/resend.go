@@ -31,6 +31,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/fault"
 	"tocsin/notify"
 )
 
@@ -118,7 +119,9 @@ func (r *Resender) Tick(ctx context.Context) {
 		slots <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-slots }()
-			r.ask(ctx, &webhooks[i])
+			if err := fault.Guard(func() error { r.ask(ctx, &webhooks[i]); return nil }); err != nil {
+				r.Logger.ErrorContext(ctx, "question to a receiver panicked; the others are asked", slog.String("webhook_id", webhooks[i].ID.String()), slog.Any("error", err), fault.Stack(err))
+			}
 		})
 	}
 	asked.Wait()

@@ -29,6 +29,8 @@ import (
 	"strings"
 
 	"github.com/cbroglie/mustache"
+
+	"tocsin/internal/fault"
 )
 
 // Bounds of a template.
@@ -138,18 +140,15 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 
 // render renders t within the rest of a budget.
 func (t *Template) render(v *Values, limit Limit, w *budget) (text string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			text, err = "", fmt.Errorf("render template: %v", r)
+	err = fault.Guard(func() error {
+		context := make(map[string]any, len(t.bindings))
+		for i := range t.bindings {
+			context[t.bindings[i].engine] = t.bindings[i].value(v, limit)
 		}
-	}()
-	context := make(map[string]any, len(t.bindings))
-	for i := range t.bindings {
-		context[t.bindings[i].engine] = t.bindings[i].value(v, limit)
-	}
-	w.text.Reset()
-	err = t.engine.FRender(w, context)
-	if w.err != nil {
+		w.text.Reset()
+		return t.engine.FRender(w, context)
+	})
+	if w.err != nil && !fault.Panicked(err) {
 		err = w.err // the engine ignores errors of variables
 	}
 	switch {

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -100,8 +99,6 @@ type question struct {
 	asked  chan struct{}
 	answer Tallies
 	err    error
-	// panicked is what made the query panic, with the stack; "" is nothing.
-	panicked string
 }
 
 // questions returns what is asked by tallies, longest waiting first, and the windows that are counted
@@ -142,12 +139,7 @@ func (p *Pass) put(ctx context.Context, q *question) {
 	query := p.tallyQuery(q.windows)
 	go func() {
 		defer close(q.asked)
-		defer func() {
-			if why := recover(); why != nil {
-				q.panicked = fmt.Sprintf("%v\n%s", why, debug.Stack())
-			}
-		}()
-		q.answer, q.err = p.counter.Source.Tally(ctx, query)
+		q.err = fault.Guard(func() (err error) { q.answer, err = p.counter.Source.Tally(ctx, query); return err })
 	}()
 }
 
@@ -159,8 +151,8 @@ func (p *Pass) tallied(ctx context.Context, q *question) (rest []*Window) {
 		return nil // there is no time for it
 	}
 	<-q.asked
-	if q.panicked != "" {
-		panic(q.panicked) // the pass fails
+	if fault.Panicked(q.err) {
+		panic(q.err) // the pass fails
 	}
 	switch {
 	case q.err == nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tocsin/evaluator/window/counting"
+	"tocsin/internal/fault"
 	"tocsin/internal/windowtest"
 	"tocsin/rules"
 )
@@ -93,12 +94,13 @@ func TestTalliesAreAskedAtOnce(t *testing.T) {
 // TestTallyThatPanicsFailsThePass checks that the panic reaches the pass, which takes it for a
 // failure, and does not end the process.
 func TestTallyThatPanicsFailsThePass(t *testing.T) {
-	defer func() {
-		if why := fmt.Sprint(recover()); !strings.HasPrefix(why, "poison\n") || !strings.Contains(why, "panicky.Tally") {
-			t.Errorf("panicked with %s", why)
-		}
-	}()
-	count(t.Context(), newCounter(panicky{&source{}}), windowtest.Request(severalSets()))
+	err := fault.Guard(func() error {
+		count(t.Context(), newCounter(panicky{&source{}}), windowtest.Request(severalSets()))
+		return nil
+	})
+	if !fault.Panicked(err) || !strings.Contains(err.Error(), "poison") || !strings.Contains(fault.Stack(err).String(), "panicky.Tally") {
+		t.Errorf("it returned %v", err)
+	}
 }
 
 // TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of
