@@ -79,6 +79,7 @@ export function Notes({ of, readers }: Props) {
           action="Delete note"
           remove={() => deleteNote(doomed.id)}
           done="Note deleted."
+          notDone="The note was not deleted."
           stale={notesOf(of).queryKey}
           onClose={() => setDoomed(undefined)}
         >

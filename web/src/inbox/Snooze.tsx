@@ -13,6 +13,7 @@ import { Select } from "../ui/Select";
 import { useSetting } from "../ui/setting";
 import { dayHours, exactTime, minuteTime, timeZone } from "../ui/time";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import styles from "./AlertRow.module.css";
 import { patchAlert } from "./patch";
 import { naps } from "./snoozes";
@@ -23,6 +24,7 @@ function useSnooze(alert: Alert, onDone: () => void) {
   const cache = useQueryClient();
   const toast = useToast();
   const undo = useUndo();
+  const here = useHere();
   return useMutation({
     mutationKey: alertKeys.all,
     onMutate: () => ({ place: undo.take() }),
@@ -33,10 +35,12 @@ function useSnooze(alert: Alert, onDone: () => void) {
         ...rest,
         ...(snoozedUntil !== undefined && snoozedBy !== undefined ? { snoozedUntil, snoozedBy } : {}),
       }));
-      onDone();
+      if (here()) onDone();
     },
     onError: (error, until) => {
       if (until === "") toast(`The snooze of “${alert.title}” was not ended. ${reasonOf(error)}`, "failed");
+      // The dialog says so itself.
+      else if (!here()) toast(`“${alert.title}” was not snoozed. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
