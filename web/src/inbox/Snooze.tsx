@@ -86,8 +86,8 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
   const snooze = useSnooze(alert, onClose);
   const [missing, setMissing] = useState(false);
   const submit = () => {
-    const nap = naps(new Date()).find(({ value }) => value === choice);
-    const at = choice === chosen ? until : (nap?.until.toISOString() ?? "");
+    const nap = offered.find(({ value }) => value === choice);
+    const at = choice === chosen ? until : (nap?.until(new Date()).toISOString() ?? "");
     setMissing(at === "");
     if (at !== "") snooze.mutate(at);
   };

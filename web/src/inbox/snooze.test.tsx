@@ -1,6 +1,6 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Alert } from "../api/client";
 import { anAlert, api, held, open, problem, startWorld } from "../test/world";
 
@@ -47,6 +47,20 @@ test("an alert is snoozed, shown so, and woken", async () => {
   await user.click(await screen.findByRole("button", { name: "End snooze" }));
   await waitFor(() => expect(row()).not.toHaveTextContent("Snoozed until"));
   expect(asked[1]).toBe("no more");
+});
+
+test("a morning that was chosen before midnight is the one that is sent after it", async () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date(2026, 10, 18, 23, 59) });
+  world.alerts = [anAlert(5)];
+  const asked = snoozing();
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  const choice = dialog.getByRole("option", { name: /^Until tomorrow/ });
+  await user.selectOptions(dialog.getByRole("combobox", { name: "How long" }), choice);
+  vi.setSystemTime(new Date(2026, 10, 19, 0, 1));
+  await user.click(dialog.getByRole("button", { name: "Snooze" }));
+  await waitFor(() => expect(asked).toEqual([new Date(2026, 10, 19, 9).toISOString()]));
 });
 
 test("what the server refuses is said where it was asked for", async () => {
