@@ -131,7 +131,7 @@ function Write({ of, readers }: Props) {
       </LeaveGuard>
       <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}
-      <Button type="submit" disabled={!text || write.busy}>
+      <Button type="submit" disabled={!text} busy={write.busy}>
         Add note
       </Button>
     </form>
