@@ -82,6 +82,17 @@ test("what the server refuses is said where it was asked for", async () => {
   expect(await within(dialog).findByText(/^Postgres cannot be reached\./)).toBeVisible();
 });
 
+test("a time that the server refuses is said with the reason", async () => {
+  world.alerts = [anAlert(5)];
+  const errors = [{ field: "until", code: "out_of_range", message: "Must be in the future" }];
+  server.use(http.post(api("/alerts/:id/snooze"), () => problem(400, { detail: "The snooze is not valid", errors })));
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  await user.click(dialog.getByRole("button", { name: "Snooze" }));
+  expect(await dialog.findByText("Until: Must be in the future")).toBeVisible();
+});
+
 test("snoozed alerts can be left out", async () => {
   world.alerts = [anAlert(5)];
   const asked: (string | null)[] = [];
