@@ -6,7 +6,7 @@ import { precompress } from "./build/precompress.ts";
 
 const licenses = "licenses.txt";
 /** Tests that need modules which nothing has loaded yet. */
-const alone = ["src/app/chunk/lazyPage.test.tsx"];
+const alone = ["src/app/chunk/lazyPage.test.tsx", "src/ui/InstantInput.test.tsx"];
 const fonts = ["@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"];
 
 export default defineConfig({

@@ -127,6 +127,34 @@ describe("handling alerts", { timeout: 1_200_000 }, () => {
     assert.deepEqual(await accessibility(page), []);
   });
 
+  test("messages lie over an open dialog, and what they offer can be done", async () => {
+    const { application } = await stage.rule();
+    const [alert] = await stage.fail(application, ["first"]);
+    const page = await stage.open(`/inbox/${alert.id}?app=${application}&fold=none`);
+    await page.getByRole("button", { name: /^Acknowledge/ }).click();
+    await page.getByText("acknowledged.").waitFor(visible);
+    await page.keyboard.press("s");
+    await page.getByRole("dialog", { name: "Snooze this alert" }).waitFor(visible);
+    await page.getByRole("button", { name: "Undo" }).click({ timeout: 5_000 });
+    await page.getByText("1 alert restored.").waitFor(visible);
+    assert.equal((await stage.call("GET", `/alerts/${alert.id}`)).state, "FIRING");
+    assert.deepEqual(await accessibility(page), []);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+  });
+
+  test("a field that is disabled while the form is saved has the focus afterwards", async () => {
+    const page = await stage.open("/inbox");
+    await page.getByRole("button", { name: "Views" }).click();
+    const dialog = page.getByRole("dialog", { name: "Views" });
+    const name = stage.name("View");
+    const field = dialog.getByLabel("Save these filters as");
+    await field.fill(name);
+    await field.press("Enter");
+    await dialog.getByRole("link", { name }).waitFor(visible);
+    assert.ok(await field.evaluate((input) => input === document.activeElement && !input.matches(":disabled")));
+  });
+
   test("an alert is snoozed and woken up, and the list leaves it out meanwhile", async () => {
     const { application } = await stage.rule();
     const [alert] = await stage.fail(application, ["first"]);

@@ -20,7 +20,7 @@ export function KeysPage() {
       title="Encryption keys"
       admin
       actions={
-        <Button disabled={keys.isFetching} onClick={() => void keys.refetch()}>
+        <Button busy={keys.isFetching} onClick={() => void keys.refetch()}>
           Reload
         </Button>
       }

@@ -237,6 +237,7 @@ function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team 
         );
       }}
       done={`${team.name} was deleted.`}
+      notDone={`${team.name} was not deleted.`}
       stale={teamKeys.all}
       onClose={onClose}
     >

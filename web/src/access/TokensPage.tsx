@@ -174,6 +174,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
       action="Revoke token"
       remove={() => revokeToken(token.id)}
       done={`“${token.name}” was revoked.`}
+      notDone={`“${token.name}” was not revoked.`}
       stale={accessKeys.tokens}
       onClose={onClose}
     >

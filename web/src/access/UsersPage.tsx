@@ -245,6 +245,7 @@ function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
       action="Delete user"
       remove={() => deleteUser(user.id)}
       done={`${user.name} was deleted.`}
+      notDone={`${user.name} was not deleted.`}
       stale={accessKeys.users}
       onClose={onClose}
     >

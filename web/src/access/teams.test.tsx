@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, held, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -155,4 +155,34 @@ test("a team that somebody has changed while its dialog is open is deleted, and 
   await user.click(screen.getByRole("button", { name: "Delete team" }));
   expect(await screen.findByText("a was deleted.")).toBeVisible();
   expect(stored.teams).toEqual([{ name: "b" }]);
+});
+
+test("what the server refuses is said although the dialog was closed meanwhile", async () => {
+  teams([{ name: "integration", members: ["ada@example.com"] }]);
+  let waiting = held();
+  server.use(
+    http.put(api("/teams"), async () => {
+      await waiting.released;
+      return problem(400, {
+        detail: "The teams are not valid",
+        errors: [{ field: "teams[0].members[0]", message: "Is not an address.", code: "x" }],
+      });
+    }),
+  );
+  const { user } = open("/teams");
+  await user.click(await screen.findByRole("button", { name: "Edit integration" }));
+  const edit = within(await screen.findByRole("dialog", { name: "Edit integration" }));
+  await user.click(edit.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(edit.getByLabelText("Name")).toBeDisabled());
+  await user.click(edit.getByRole("button", { name: "Cancel" }));
+  waiting.release();
+  expect(await screen.findByText("Not saved. Teams 1, members 1: Is not an address.")).toBeVisible();
+
+  waiting = held();
+  await user.click(screen.getByRole("button", { name: "Delete integration" }));
+  const remove = within(await screen.findByRole("dialog", { name: "Delete integration?" }));
+  await user.click(remove.getByRole("button", { name: "Delete team" }));
+  await user.click(remove.getByRole("button", { name: "Cancel" }));
+  waiting.release();
+  expect(await screen.findByText(/^integration was not deleted\. The teams are not valid/)).toBeVisible();
 });

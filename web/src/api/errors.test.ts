@@ -12,6 +12,31 @@ const cases: [status: number, answer: unknown, said: string][] = [
     { status: 500, code: "internal", title: "Internal Server Error", requestId: "r1" },
     "The request failed: Internal Server Error. Try again. The request ID in Tocsin's log is r1.",
   ],
+  [
+    409,
+    { status: 409, code: "conflict", detail: "It was done more than 10 minutes ago and can no longer be undone" },
+    "It was done more than 10 minutes ago and can no longer be undone. Reload the page to see what has changed, then try again.",
+  ],
+  [
+    409,
+    { status: 409, code: "conflict", detail: "The name “Orders” is taken; choose another one" },
+    "The name “Orders” is taken; choose another one",
+  ],
+  [
+    412,
+    {
+      status: 412,
+      code: "stale",
+      detail: "The teams were changed to version 4 since version 3 was read; read them again and repeat the edit",
+    },
+    "The teams were changed to version 4 since version 3 was read. Reload the page, then make your change again.",
+  ],
+  [
+    429,
+    { status: 429, code: "too_many_requests", detail: "Too many attempts; try again in 30 s" },
+    "Too many attempts; try again in 30 s",
+  ],
+  [429, "slow down", "The request failed with status 429. Wait a minute, then try again."],
 ];
 
 test.each(cases)("status %i with %j is explained, with the remedy", (status, answer, said) => {

@@ -48,6 +48,17 @@ export function explain(
       return { what: "Not found.", remedy: "Check the URL." };
     case error.status === 404:
       return { what: error.message, remedy: "It may have been deleted. Check the URL." };
+    case error.status === 412:
+      // What follows the semicolon tells a program what to do.
+      return {
+        what: error.message.split("; ")[0] ?? "",
+        remedy: "Reload the page, then make your change again.",
+      };
+    // An error of Tocsin itself that has a remedy names it after a semicolon.
+    case error.status === 409 && !error.message.includes("; "):
+      return { what: error.message, remedy: "Reload the page to see what has changed, then try again." };
+    case error.status === 429 && !error.message.includes("; "):
+      return { what: error.message, remedy: "Wait a minute, then try again." };
     case error.status === 503:
       return {
         what: error.message,
@@ -63,7 +74,8 @@ export function explain(
 /** The same in one sentence, for a passing message about a person's action, which is not repeated automatically. */
 export function reasonOf(error: unknown): string {
   const { what, remedy } = explain(error, "Try again in a moment.");
-  return `${what} ${remedy}`.trim();
+  if (remedy === "") return what;
+  return `${what}${/[.!?]$/.test(what) ? "" : "."} ${remedy}`;
 }
 
 /** Whether there was no answer at all. */

@@ -16,10 +16,11 @@ test("each complaint goes to the longest name that the form knows", () => {
     ["filter.attributes[1].op", "Unknown."],
     ["filter.statuses", "Too many."],
     ["filterless", "Odd."],
+    ["routes[1].escalation[0].afterMinutes", "Too late."],
   );
   expect(placeErrors(error, ["filter", "filter.statuses"])).toEqual({
     fields: { "filter.statuses": "Not a status. Too many.", filter: "Unknown." },
-    rest: ["filterless: Odd."],
+    rest: ["Filterless: Odd.", "Routes 2, escalation 1, after minutes: Too late."],
   });
 });
 

@@ -17,7 +17,7 @@ export function placeFields(errors: readonly FieldError[], known: readonly strin
     const home = known
       .filter((name) => field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`))
       .sort((a, b) => b.length - a.length)[0];
-    if (home === undefined) rest.push(`${field}: ${message}`);
+    if (home === undefined) rest.push(`${fieldWords(field)}: ${message}`);
     else fields[home] = fields[home] === undefined ? message : `${fields[home]} ${message}`;
   }
   return { fields, rest };
@@ -31,4 +31,13 @@ export function placeErrors(error: unknown, known: readonly string[]): Placed {
   if (!(error instanceof ApiError)) return { fields: {}, rest: [reasonOf(error)] };
   if (error.fields.length === 0) return { fields: {}, rest: [reasonOf(error)] };
   return placeFields(error.fields, known);
+}
+
+/** A path of the API in words: `filter.errorTypes[1]` is "Filter, error types 2". */
+function fieldWords(path: string): string {
+  const words = path
+    .replace(/\[(\d+)\]/g, (_, index) => ` ${Number(index) + 1}`)
+    .replace(/([a-z\d])([A-Z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`)
+    .replaceAll(".", ", ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { body, client } from "./client";
 
 const pollMs = 3_000;
@@ -22,6 +22,15 @@ export function systemStatus() {
     refetchInterval: pollMs,
     retry: false,
   });
+}
+
+/**
+ * The server's time at a moment of this computer, whose clock may be wrong; both in milliseconds. Until the server has
+ * reported its time, the two count as equal.
+ */
+export function serverNow(cache: QueryClient, now = Date.now()): number {
+  const state = cache.getQueryState(systemStatus().queryKey);
+  return state?.data ? now + Date.parse(state.data.now) - state.dataUpdatedAt : now;
 }
 
 /** The version in the first answer since the page was loaded. */

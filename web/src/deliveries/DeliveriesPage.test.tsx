@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Notification } from "../api/client";
-import { api, open, problem, startWorld } from "../test/world";
+import { api, held, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const at = new Date(Date.now() - 60_000).toISOString();
@@ -162,7 +162,7 @@ describe("deliveries", () => {
     );
     const { user } = open(`/deliveries/${id(1)}`);
     await user.click(await screen.findByRole("button", { name: "Send again" }));
-    expect(await screen.findByText("The message was not sent again. The webhook is disabled.")).toBeVisible();
+    expect(await screen.findByText(/^The message was not sent again\. The webhook is disabled\./)).toBeVisible();
   });
 
   test("are sent again by filter, and the number is shown first", async () => {
@@ -180,6 +180,24 @@ describe("deliveries", () => {
     await user.click(await within(dialog).findByRole("button", { name: "Send 2 messages again" }));
     expect(await screen.findByText(/2 messages will be sent again. 1 message skipped/)).toBeVisible();
     expect(body).toEqual({ filter: { status: ["FAILED", "EXHAUSTED"], webhookId: [id(7)] } });
+  });
+
+  test("are not sent again, and say so although the dialog was closed meanwhile", async () => {
+    items = [exhausted, { ...exhausted, id: id(2) }];
+    const { released, release } = held();
+    server.use(
+      http.post(api("/notifications/retry"), async () => {
+        await released;
+        return problem(409, { code: "conflict", detail: "The webhook is disabled; enable it first" });
+      }),
+    );
+    const { user } = open(`/deliveries?webhook=${id(7)}`);
+    await user.click(await screen.findByRole("button", { name: "Send all matching again" }));
+    const dialog = within(screen.getByRole("dialog"));
+    await user.click(await dialog.findByRole("button", { name: "Send 2 messages again" }));
+    await user.click(dialog.getByRole("button", { name: "Cancel" }));
+    release();
+    expect(await screen.findByText(/^The messages were not sent again\. The webhook is disabled/)).toBeVisible();
   });
 
   test("are not offered to be sent again where none that matches failed", async () => {

@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { reasonOf } from "../api/errors";
 import {
   type NotificationFilter,
   notificationCount,
@@ -8,6 +9,7 @@ import {
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { statusMeaning } from "../ui/marks";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import { messagesWord } from "../ui/words";
 import { toRetry } from "./filter";
 
@@ -15,14 +17,18 @@ import { toRetry } from "./filter";
 export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onClose: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();
+  const here = useHere();
   const status = toRetry(filter);
   const counted = useQuery(notificationCount({ ...filter, status }));
   const retry = useMutation({
     mutationFn: () => retryNotifications(filter, status),
     onSuccess: ({ retried, skipped }) => {
-      onClose();
+      if (here()) onClose();
       const rest = skipped > 0 ? ` ${messagesWord(skipped)} skipped: already due, or the webhook is disabled.` : "";
       toast(`${messagesWord(retried)} will be sent again.${rest}`, "done");
+    },
+    onError: (error) => {
+      if (!here()) toast(`The messages were not sent again. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => refreshDeliveries(cache),
   });

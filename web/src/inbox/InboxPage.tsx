@@ -114,7 +114,6 @@ export function InboxPage() {
   const assignable =
     may &&
     canAll(filter.state, "RESOLVED") &&
-    !bulk.isPending &&
     (some ? (count ?? 0) > 0 : openId === undefined && here !== undefined && here.kind !== "rest");
   const take =
     assignable && self !== undefined ? () => bulk.run({ assignee: self, reassign: false }, many().parts) : undefined;
@@ -138,8 +137,8 @@ export function InboxPage() {
     selected: some ? (count ?? 0) : 0,
     act: actOn,
     reopen: reopenable ? reopen : undefined,
-    take,
-    assign,
+    take: bulk.isPending ? undefined : take,
+    assign: bulk.isPending ? undefined : assign,
     move,
     toggle: (range) =>
       alone || cursorId === undefined ? false : select((range ? extend : toggle)(selection, rows, cursorId)),

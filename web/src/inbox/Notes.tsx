@@ -79,6 +79,7 @@ export function Notes({ of, readers }: Props) {
           action="Delete note"
           remove={() => deleteNote(doomed.id)}
           done="Note deleted."
+          notDone="The note was not deleted."
           stale={notesOf(of).queryKey}
           onClose={() => setDoomed(undefined)}
         >
@@ -130,7 +131,7 @@ function Write({ of, readers }: Props) {
       </LeaveGuard>
       <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}
-      <Button type="submit" disabled={!text || write.busy}>
+      <Button type="submit" disabled={!text} busy={write.busy}>
         Add note
       </Button>
     </form>

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { alertKeys, snoozeAlert, unsnoozeAlert } from "../api/alerts";
 import type { Alert } from "../api/client";
 import { reasonOf } from "../api/errors";
+import { placeErrors } from "../api/fields";
 import { Button, Key } from "../ui/Button";
 import { useCommands } from "../ui/commands";
 import { FormDialog } from "../ui/FormDialog";
@@ -13,6 +14,7 @@ import { Select } from "../ui/Select";
 import { useSetting } from "../ui/setting";
 import { dayHours, exactTime, minuteTime, timeZone } from "../ui/time";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 import styles from "./AlertRow.module.css";
 import { patchAlert } from "./patch";
 import { naps } from "./snoozes";
@@ -23,6 +25,7 @@ function useSnooze(alert: Alert, onDone: () => void) {
   const cache = useQueryClient();
   const toast = useToast();
   const undo = useUndo();
+  const here = useHere();
   return useMutation({
     mutationKey: alertKeys.all,
     onMutate: () => ({ place: undo.take() }),
@@ -33,10 +36,12 @@ function useSnooze(alert: Alert, onDone: () => void) {
         ...rest,
         ...(snoozedUntil !== undefined && snoozedBy !== undefined ? { snoozedUntil, snoozedBy } : {}),
       }));
-      onDone();
+      if (here()) onDone();
     },
     onError: (error, until) => {
       if (until === "") toast(`The snooze of “${alert.title}” was not ended. ${reasonOf(error)}`, "failed");
+      // The dialog says so itself.
+      else if (!here()) toast(`“${alert.title}” was not snoozed. ${whyNot(error)}`, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
@@ -75,6 +80,9 @@ export function SnoozeButton({ alert }: { alert: Alert }) {
 
 const chosen = "chosen";
 
+/** Why an alert was not snoozed, with what is wrong with the time. */
+const whyNot = (error: unknown) => placeErrors(error, []).rest.join(" ");
+
 function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void }) {
   const [offered] = useState(() => naps(new Date()));
   const [choice, setChoice] = useState(offered[0]?.value ?? chosen);
@@ -82,12 +90,12 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
   const snooze = useSnooze(alert, onClose);
   const [missing, setMissing] = useState(false);
   const submit = () => {
-    const nap = naps(new Date()).find(({ value }) => value === choice);
-    const at = choice === chosen ? until : (nap?.until.toISOString() ?? "");
+    const nap = offered.find(({ value }) => value === choice);
+    const at = choice === chosen ? until : (nap?.until(new Date()).toISOString() ?? "");
     setMissing(at === "");
     if (at !== "") snooze.mutate(at);
   };
-  const problem = missing ? "Choose a time." : snooze.error ? reasonOf(snooze.error) : undefined;
+  const problem = missing ? "Choose a time." : snooze.error ? whyNot(snooze.error) : undefined;
   return (
     <FormDialog
       title="Snooze this alert"

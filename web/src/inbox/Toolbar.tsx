@@ -107,7 +107,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
         <span className={styles.noun}> {plural(count, "alert", "alerts")}</span>
       </>
     );
-  const off = busy || count === undefined || count === 0;
+  const off = count === undefined || count === 0;
   return (
     <>
       <span className={styles.count} role="status">
@@ -124,33 +124,33 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
       </Button>
       <span className={styles.break} />
       {may && canAll(filter.state, "ACKNOWLEDGED") && (
-        <Button look="primary" disabled={off} onClick={() => onAct("ACKNOWLEDGED")}>
+        <Button look="primary" disabled={off} busy={busy} onClick={() => onAct("ACKNOWLEDGED")}>
           <IconAcknowledged size={16} aria-hidden="true" />
           Acknowledge {what} <Key>A</Key>
         </Button>
       )}
       {may && canAll(filter.state, "RESOLVED") && (
-        <Button disabled={off} onClick={() => onAct("RESOLVED")}>
+        <Button disabled={off} busy={busy} onClick={() => onAct("RESOLVED")}>
           <IconResolved size={16} aria-hidden="true" />
           Resolve {what} <Key>R</Key>
         </Button>
       )}
       {onTake && (
-        <Button onClick={onTake}>
+        <Button busy={busy} onClick={onTake}>
           <IconPerson size={16} aria-hidden="true" />
           Assign to me <Key>M</Key>
         </Button>
       )}
       {onAssign && (
-        <Button look="quiet" onClick={onAssign}>
+        <Button look="quiet" busy={busy} onClick={onAssign}>
           Assign…
         </Button>
       )}
-      <Button look="quiet" disabled={busy} onClick={onRead}>
+      <Button look="quiet" busy={busy} onClick={onRead}>
         Mark as read
       </Button>
       {!selection.all && (
-        <Button look="quiet" disabled={busy} onClick={() => onAll(true)}>
+        <Button look="quiet" busy={busy} onClick={() => onAll(true)}>
           Select all matching
         </Button>
       )}

@@ -107,6 +107,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
           action="Delete view"
           remove={() => deleteView(doomed.id)}
           done="View deleted."
+          notDone="The view was not deleted."
           stale={viewKeys.all}
           onClose={() => setDoomed(undefined)}
         >

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { AlertSelection } from "../api/client";
-import { anAlert, api, countsOf, open, problem, startWorld } from "../test/world";
+import { anAlert, api, countsOf, held, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
@@ -47,6 +47,32 @@ beforeEach(() => {
 });
 
 describe("many alerts", () => {
+  test("stay selected while they are changed, and no button loses the focus meanwhile", async () => {
+    const { released, release } = held();
+    server.use(
+      http.post(api("/alerts/assign"), async () => {
+        await released;
+        return problem(403, { code: "forbidden", detail: "No." });
+      }),
+    );
+    const { user } = open("/inbox?fold=none");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("jx");
+    const take = await screen.findByRole("button", { name: /^Assign to me/ });
+    await user.click(take);
+    await waitFor(() => expect(take).toHaveAttribute("aria-disabled", "true"));
+    expect(take).toHaveFocus();
+    for (const name of [/^Acknowledge 1/, /^Resolve 1/, /^Assign…/, "Mark as read", "Select all matching"]) {
+      const button = screen.getByRole("button", { name });
+      expect(button).toBeEnabled();
+      expect(button).toHaveAttribute("aria-disabled", "true");
+    }
+    release();
+    expect(await screen.findByText(/^Not assigned to ada@example\.com\. No\./)).toBeVisible();
+    expect(take).toHaveFocus();
+    expect(take).not.toHaveAttribute("aria-disabled");
+  });
+
   test("are selected by key, resolved at once, and put back", async () => {
     const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
@@ -139,7 +165,7 @@ describe("many alerts", () => {
       http.post(api("/alerts/actions/:id/undo"), () => problem(409, { code: "conflict", detail: "Too late." })),
     );
     await user.keyboard("z");
-    await screen.findByText("Not undone. Too late.");
+    await screen.findByText(/^Not undone\. Too late\./);
     await user.keyboard("z");
     expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
     expect(undone).toEqual([]);

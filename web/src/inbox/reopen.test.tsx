@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Alert } from "../api/client";
-import { anAlert, api, open, problem, signedInAs, startWorld } from "../test/world";
+import { anAlert, api, aStatus, open, problem, signedInAs, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -101,4 +101,26 @@ test("a reader sees why an alert was not reopened", async () => {
   );
   await user.click(await screen.findByRole("button", { name: /^Reopen/ }));
   expect(await screen.findByText(/was not reopened. It was done more than 10 minutes ago/)).toBeVisible();
+});
+
+/** What the server says the time is, some hours from this clock. */
+function serverAt(hours: number) {
+  const now = () => new Date(Date.now() + hours * 3_600_000).toISOString();
+  server.use(http.get(api("/status"), () => HttpResponse.json({ ...aStatus(), now: now() })));
+}
+
+test("it is offered by the server's clock: for as long as the server would do it", async () => {
+  const hour = 3_600_000;
+  const alert = anAlert(5, { state: "RESOLVED", ...reopenable(1, 300_000 - hour) });
+  world.alerts = [alert];
+  serverAt(-1);
+  const behind = open(`/inbox/${alert.id}?fold=none&state=resolved`);
+  expect(await screen.findByRole("button", { name: /^Reopen/ })).toBeVisible();
+  behind.unmount();
+  Object.assign(alert, reopenable(1, hour - 1_000));
+  serverAt(1);
+  const ahead = open(`/inbox/${alert.id}?fold=none&state=resolved`);
+  await waitFor(() => expect(ahead.cache.getQueryData(["status"])).toBeDefined());
+  expect(await screen.findByText("Timeline")).toBeVisible();
+  await waitFor(() => expect(screen.queryByRole("button", { name: /^Reopen/ })).toBeNull());
 });

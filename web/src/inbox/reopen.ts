@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { alertKeys, undoAction } from "../api/alerts";
 import type { Alert } from "../api/client";
 import { isPassing, reasonOf } from "../api/errors";
+import { serverNow } from "../api/status";
 import { useAtNow } from "../ui/now";
 import { useToast } from "../ui/toast";
 import { alertsWord } from "../ui/words";
@@ -10,8 +11,9 @@ import { useUndo } from "./undo";
 
 /** Whether the reader can reopen an alert now: the API undoes an action for some minutes only. */
 export function useReopenable(alert: Alert | undefined): boolean {
+  const cache = useQueryClient();
   const until = Date.parse(alert?.reopenable?.until ?? "");
-  return useAtNow((now) => until > now);
+  return useAtNow((now) => until > serverNow(cache, now));
 }
 
 /** What is reopened: one alert, or all that were changed together. */

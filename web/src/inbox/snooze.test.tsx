@@ -1,8 +1,8 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Alert } from "../api/client";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, held, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -49,6 +49,20 @@ test("an alert is snoozed, shown so, and woken", async () => {
   expect(asked[1]).toBe("no more");
 });
 
+test("a morning that was chosen before midnight is the one that is sent after it", async () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date(2026, 10, 18, 23, 59) });
+  world.alerts = [anAlert(5)];
+  const asked = snoozing();
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  const choice = dialog.getByRole("option", { name: /^Until tomorrow/ });
+  await user.selectOptions(dialog.getByRole("combobox", { name: "How long" }), choice);
+  vi.setSystemTime(new Date(2026, 10, 19, 0, 1));
+  await user.click(dialog.getByRole("button", { name: "Snooze" }));
+  await waitFor(() => expect(asked).toEqual([new Date(2026, 10, 19, 9).toISOString()]));
+});
+
 test("what the server refuses is said where it was asked for", async () => {
   world.alerts = [anAlert(5)];
   snoozing();
@@ -68,6 +82,17 @@ test("what the server refuses is said where it was asked for", async () => {
   expect(await within(dialog).findByText(/^Postgres cannot be reached\./)).toBeVisible();
 });
 
+test("a time that the server refuses is said with the reason", async () => {
+  world.alerts = [anAlert(5)];
+  const errors = [{ field: "until", code: "out_of_range", message: "Must be in the future" }];
+  server.use(http.post(api("/alerts/:id/snooze"), () => problem(400, { detail: "The snooze is not valid", errors })));
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  await user.click(dialog.getByRole("button", { name: "Snooze" }));
+  expect(await dialog.findByText("Until: Must be in the future")).toBeVisible();
+});
+
 test("snoozed alerts can be left out", async () => {
   world.alerts = [anAlert(5)];
   const asked: (string | null)[] = [];
@@ -82,4 +107,46 @@ test("snoozed alerts can be left out", async () => {
   await waitFor(() => expect(router.state.location.search).toMatchObject({ snoozed: "no" }));
   await waitFor(() => expect(asked.at(-1)).toBe("false"));
   server.events.removeAllListeners();
+});
+
+test("what the server refuses is said although the dialog was closed meanwhile", async () => {
+  world.alerts = [anAlert(5)];
+  const { released, release } = held();
+  server.use(
+    http.post(api("/alerts/:id/snooze"), async () => {
+      await released;
+      return problem(409, { code: "conflict", detail: "The alert is resolved; a resolved alert cannot be snoozed" });
+    }),
+  );
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  await user.click(dialog.getByRole("button", { name: "Snooze" }));
+  await waitFor(() => expect(dialog.getByRole("combobox", { name: "How long" })).toBeDisabled());
+  await user.click(dialog.getByRole("button", { name: "Cancel" }));
+  release();
+  expect(await screen.findByText(/was not snoozed\. The alert is resolved;/)).toBeVisible();
+});
+
+test("an answer to a snooze leaves the dialog open that was opened in the meantime", async () => {
+  world.alerts = [anAlert(5)];
+  const { released, release } = held();
+  let answered = false;
+  server.use(
+    http.post(api("/alerts/:id/snooze"), async () => {
+      await released;
+      answered = true;
+      return HttpResponse.json(world.alerts[0]);
+    }),
+  );
+  const { user, cache } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const first = within(await screen.findByRole("dialog", { name: "Snooze this alert" }));
+  await user.click(first.getByRole("button", { name: "Snooze" }));
+  await user.click(first.getByRole("button", { name: "Cancel" }));
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  await screen.findByRole("dialog", { name: "Snooze this alert" });
+  release();
+  await waitFor(() => expect([answered, cache.isMutating()]).toEqual([true, 0]));
+  expect(screen.getByRole("dialog", { name: "Snooze this alert" })).toBeVisible();
 });

@@ -1,8 +1,13 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { act, render, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
+import { createCache } from "../api/cache";
 import type { Alert, AlertSelection } from "../api/client";
-import { anAlert, api, open, startWorld } from "../test/world";
+import { systemStatus } from "../api/status";
+import { anAlert, api, aStatus, open, problem, startWorld } from "../test/world";
+import { ToastProvider } from "../ui/toast";
+import { UndoProvider, useUndo } from "./undo";
 
 const { server, world } = startWorld();
 
@@ -101,3 +106,64 @@ test("the key undoes the action that was taken last, also if its answer came fir
   await screen.findByText("1 alert restored.");
   expect(undone).toEqual([orders[1]?.actionId]);
 });
+
+const hourMs = 3_600_000;
+const later = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+let undo: ReturnType<typeof useUndo>;
+
+function Actor() {
+  undo = useUndo();
+  return null;
+}
+
+test("an undo is offered for as long as the server allows it, although this clock is wrong", () => {
+  vi.useFakeTimers();
+  const cache = createCache();
+  cache.setQueryData(systemStatus().queryKey, { ...aStatus(), now: later(hourMs) } as never);
+  render(
+    <QueryClientProvider client={cache}>
+      <ToastProvider>
+        <UndoProvider>
+          <Actor />
+        </UndoProvider>
+      </ToastProvider>
+    </QueryClientProvider>,
+  );
+  const undoable = { actions: ["a1"], until: later(hourMs + 600_000) };
+  act(() => undo.offer("Acknowledged.", undoable, { place: undo.take() }));
+  act(() => void vi.advanceTimersByTime(599_000));
+  expect(screen.getByRole("button", { name: "Undo" })).toBeVisible();
+  act(() => void vi.advanceTimersByTime(2_000));
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+});
+
+test.each([
+  ["behind", -hourMs, 600_000, 1],
+  ["ahead", hourMs, -1_000, 0],
+])(
+  "after an undo that failed, it is offered again by the server's clock, which is %s",
+  async (_, by, leftMs, times) => {
+    server.use(
+      http.get(api("/status"), () => HttpResponse.json({ ...aStatus(), now: later(by) })),
+      http.post(api("/alerts/acknowledge"), () =>
+        HttpResponse.json({
+          actionId: "a1",
+          changed: 1,
+          already: 0,
+          refused: 0,
+          unknown: 0,
+          undoableUntil: later(by + leftMs),
+        }),
+      ),
+      http.post(api("/alerts/actions/:id/undo"), () => problem(500, { code: "internal", detail: "It broke." })),
+    );
+    const { user, cache } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+    await waitFor(() => expect(cache.getQueryData(systemStatus().queryKey)).toBeDefined());
+    await user.click(await screen.findByRole("button", { name: /^Acknowledge/ }));
+    await screen.findByText("orders · a- acknowledged.");
+    await user.keyboard("z");
+    await screen.findByText(/^Not undone\. It broke\./, {}, { timeout: 8_000 });
+    expect(screen.queryAllByRole("button", { name: "Undo" })).toHaveLength(times);
+  },
+);

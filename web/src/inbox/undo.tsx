@@ -3,6 +3,7 @@ import { createContext, type ReactNode, useContext, useMemo, useRef } from "reac
 import { alertKeys, undoAction } from "../api/alerts";
 import type { UndoResult } from "../api/client";
 import { isPassing, reasonOf } from "../api/errors";
+import { serverNow } from "../api/status";
 import { useCommands } from "../ui/commands";
 import { type Tone, useToast } from "../ui/toast";
 import { alertsWord, sum } from "../ui/words";
@@ -71,7 +72,7 @@ export function UndoProvider({ children }: { children: ReactNode }) {
       const far = restored > 0 ? `${alertsWord(restored)} restored, but not the rest.` : "Not undone.";
       const text = `${far} ${reasonOf(error)}`;
       // An action that was offered in the meantime is the next one to undo.
-      const again = isPassing(error) && !isOffered() && Date.now() < Date.parse(undoing.until);
+      const again = isPassing(error) && !isOffered() && serverNow(cache) < Date.parse(undoing.until);
       if (again) offer(text, undoing, "failed");
       else toast(text, "failed");
     },
@@ -85,8 +86,9 @@ export function UndoProvider({ children }: { children: ReactNode }) {
   const offer = (text: string, undoing: Undoing, tone: Tone, forMs = Infinity) => {
     if (undoing.place < last.current) return toast(text, tone);
     last.current = undoing.place;
-    // The server's clock may be behind this one, and the action was done just now.
-    const until = Math.min(Math.max(Date.parse(undoing.until), Date.now() + leastMs), Date.now() + forMs);
+    // Before the server has reported its time, its clock may be far behind, and the action was done just now.
+    const leftMs = Math.max(Date.parse(undoing.until) - serverNow(cache), leastMs);
+    const until = Date.now() + Math.min(leftMs, forMs);
     const remedy = { word: "Undo", until: new Date(until).toISOString(), run: () => run(undoing) };
     offered.current = { undoing, until, takeBack: toast(text, tone, remedy) };
   };

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleReplay } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
-import { anAlert, api, countsOf, open, problem, startWorld, streams } from "../test/world";
+import { anAlert, api, countsOf, held, open, problem, startWorld, streams } from "../test/world";
 import { evaluated, rangeOf, replayWords } from "./replay";
 
 const { server } = startWorld();
@@ -116,6 +116,36 @@ test("another range needs another preview, and a refusal is shown", async () => 
   expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is running/i);
   fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-22T00:00" } });
   expect(replay.getByRole("button", { name: "Start replay" })).toBeDisabled();
+});
+
+test("its buttons keep the focus while they run", async () => {
+  const [previewing, starting] = [held(), held()];
+  server.use(
+    http.post(api("/rules/:id/replays/preview"), async () => {
+      await previewing.released;
+      return HttpResponse.json({ existing: 2, preview: { ...noPreview, alerts: 5 } });
+    }),
+    http.post(api("/rules/:id/replays"), async () => {
+      await starting.released;
+      return problem(409, { code: "conflict", detail: "A replay of the rule is running" });
+    }),
+  );
+  const { user } = open(address);
+  const replay = await section();
+  fireEvent.change(await replay.findByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
+  const runs = async (name: string, release: () => void) => {
+    const button = replay.getByRole("button", { name });
+    await waitFor(() => expect(button).toBeEnabled());
+    await user.click(button);
+    await waitFor(() => expect(button).toHaveAttribute("aria-disabled", "true"));
+    expect(button).toBeEnabled();
+    release();
+    await waitFor(() => expect(button).not.toHaveAttribute("aria-disabled"));
+    expect(button).toHaveFocus();
+  };
+  await runs("Preview replay", previewing.release);
+  await runs("Start replay", starting.release);
 });
 
 test("the reason why a replay was stopped is shown", async () => {

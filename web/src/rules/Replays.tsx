@@ -116,10 +116,10 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         </p>
       )}
       <div className={form.actions}>
-        <Button type="submit" disabled={!range || preview.isPending}>
+        <Button type="submit" disabled={!range} busy={preview.isPending}>
           Preview replay
         </Button>
-        <Button look="primary" disabled={!answer || start.isPending} onClick={() => start.mutate()}>
+        <Button look="primary" disabled={!answer} busy={start.isPending} onClick={() => start.mutate()}>
           Start replay
         </Button>
       </div>

@@ -48,7 +48,7 @@ test("a refused rule shows the API's words beside the fields", async () => {
   await user.click(screen.getByRole("button", { name: "Create rule" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("There is such a name."));
   expect(screen.getByText("At most 200 characters.")).toBeVisible();
-  expect(screen.getByRole("alert")).toHaveTextContent("perExchangeLingerSeconds: Unknown field");
+  expect(screen.getByRole("alert")).toHaveTextContent("Per exchange linger seconds: Unknown field");
   await user.type(screen.getByLabelText("Name"), "!");
   expect(screen.getByLabelText("Name")).not.toHaveAccessibleDescription("There is such a name.");
 });

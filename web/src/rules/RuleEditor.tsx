@@ -166,7 +166,12 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
               </fieldset>
               <div className={styles.bar}>
                 {!split && preview.data && <p className={styles.summed}>{summary(preview.data)}</p>}
-                <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
+                <Button
+                  type="submit"
+                  look="primary"
+                  busy={saving}
+                  disabled={!mayWrite || (rule !== undefined && !dirty)}
+                >
                   {saving ? "Saving…" : action}
                 </Button>
                 {rule ? (

@@ -354,6 +354,7 @@ function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
       action="Delete rule"
       remove={() => deleteRule(rule.id)}
       done={`“${rule.name}” was deleted.`}
+      notDone={`“${rule.name}” was not deleted.`}
       stale={ruleKeys.all}
       onClose={onClose}
     >

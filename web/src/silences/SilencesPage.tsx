@@ -106,6 +106,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
           action="End silence"
           remove={() => endSilence(ending.id)}
           done={`“${ending.name}” has ended.`}
+          notDone={`“${ending.name}” was not ended.`}
           stale={silenceKeys.all}
           onClose={() => setEnding(undefined)}
         >

@@ -224,6 +224,15 @@ export function open(address: string) {
   return { router, user, cache, unmount };
 }
 
+/** An answer that the server holds back until the test releases it. */
+export function held() {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { released, release };
+}
+
 let made = 0;
 
 /** An alert that fired some seconds ago. */

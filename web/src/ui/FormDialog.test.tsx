@@ -25,6 +25,32 @@ test("a field that the dialog refuses gets the focus, and says why", async () =>
   expect(field).toHaveAccessibleDescription("Then you are reminded. Choose a time.");
 });
 
+function Rename() {
+  const [busy, setBusy] = useState(false);
+  return (
+    <>
+      <FormDialog title="Rename" action="Rename" busy={busy} onSubmit={() => setBusy(true)} onClose={() => {}}>
+        <TextInput label="Name" />
+      </FormDialog>
+      <button type="button" onClick={() => setBusy(false)}>
+        Answer
+      </button>
+    </>
+  );
+}
+
+test("what is being sent cannot be edited, and the focus is where it was afterwards", async () => {
+  render(<Rename />, { wrapper: MantineProvider });
+  const field = screen.getByLabelText("Name");
+  await userEvent.type(field, "orders{Enter}");
+  expect(field).toBeDisabled();
+  // As a browser does with a field that is disabled.
+  field.blur();
+  fireEvent.click(screen.getByText("Answer"));
+  expect(field).toBeEnabled();
+  expect(field).toHaveFocus();
+});
+
 test("a dialog whose answer is shown once stays open until it is there", async () => {
   const onClose = vi.fn();
   const dialog = (busy: boolean) => (

@@ -39,10 +39,16 @@ export function FormDialog({
   const titleId = useId();
   const stays = useContext(PageShown) && once && busy;
   const wasBusy = useRef(false);
+  /** Where the focus was when the form was sent: a browser takes it from a field that is disabled. */
+  const sentFrom = useRef<Element>(null);
   const [tries, setTries] = useState(0);
   // What the server refuses.
   useEffect(() => {
-    if (wasBusy.current && !busy) focusOnError(dialog.current);
+    if (wasBusy.current && !busy) {
+      const lost = !dialog.current?.contains(document.activeElement);
+      if (lost && sentFrom.current instanceof HTMLElement) sentFrom.current.focus();
+      focusOnError(dialog.current);
+    }
     wasBusy.current = busy;
   }, [busy, dialog]);
   // What the page itself refuses, without a request.
@@ -68,11 +74,14 @@ export function FormDialog({
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
+          sentFrom.current = document.activeElement;
           onSubmit?.();
           setTries((count) => count + 1);
         }}
       >
-        <div className={styles.fields}>{children}</div>
+        <fieldset className={styles.fields} disabled={busy}>
+          {children}
+        </fieldset>
         {problem && (
           <p className={styles.error} role="alert" tabIndex={-1} data-problems="">
             {problem}

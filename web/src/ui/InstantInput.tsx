@@ -1,7 +1,7 @@
 import { TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { useSetting } from "./setting";
-import { fieldInstant, fieldTime, timeZone, zoneName } from "./time";
+import { clockChange, fieldInstant, fieldTime, timeZone, zoneName } from "./time";
 
 interface Props {
   label: string;
@@ -21,13 +21,19 @@ interface Props {
 export function InstantInput({ description = "", value, onChange, ...rest }: Props) {
   useSetting(timeZone);
   const [typed, setTyped] = useState("");
+  // A half-typed year is an instant that the field would write in another way.
+  const text = fieldInstant(typed) === value ? typed : fieldTime(value);
   return (
     <TextInput
       {...rest}
       type="datetime-local"
-      description={[description, `Time zone: ${zoneName()}.`].filter(Boolean).join(" ")}
-      // A half-typed year is an instant that the field would write in another way.
-      value={fieldInstant(typed) === value ? typed : fieldTime(value)}
+      description={
+        <>
+          {[description, `Time zone: ${zoneName()}.`].filter(Boolean).join(" ")}{" "}
+          <strong aria-live="polite">{clockChange(text, value)}</strong>
+        </>
+      }
+      value={text}
       onChange={(event) => {
         setTyped(event.currentTarget.value);
         onChange(fieldInstant(event.currentTarget.value));

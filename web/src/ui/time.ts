@@ -94,12 +94,14 @@ export function hourTime(date: Date): string {
 export function exactTime(at: string): string {
   const date = new Date(at);
   const digits = fraction(at);
-  const zoneName =
-    format("zone")
-      .formatToParts(date)
-      .find(({ type }) => type === "timeZoneName")?.value ?? "";
   const clock = clockWith(date, digits ? `.${digits}` : "");
-  return `${format("dayAndYear").format(date)}, ${clock} ${zoneName}`.trim();
+  return `${format("dayAndYear").format(date)}, ${clock} ${zoneAt(date)}`.trim();
+}
+
+/** CET or CEST: how the zone is called at an instant. */
+function zoneAt(date: Date): string {
+  const parts = format("zone").formatToParts(date);
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
 }
 
 const units: readonly (readonly [limit: number, size: number, unit: string])[] = [
@@ -207,4 +209,22 @@ export function fieldTime(at: string): string {
 export function fieldInstant(text: string): string {
   const date = new Date(timeZone.current() === "utc" ? `${text}Z` : text);
   return text === "" || Number.isNaN(date.getTime()) ? "" : date.toISOString();
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** What a datetime-local field means by its text when the clocks change at that time; "" at any other time. */
+export function clockChange(text: string, at: string): string {
+  const date = new Date(at);
+  if (text === "" || at === "" || timeZone.current() === "utc") return "";
+  const meant = `${hourTime(date)} ${zoneAt(date)}`;
+  const offset = (ms: number) => new Date(ms).getTimezoneOffset() * 60_000;
+  const [before, after] = [offset(date.getTime() - dayMs), offset(date.getTime() + dayMs)];
+  if (before === after) return "";
+  if (fieldTime(at) !== text.slice(0, 16)) return `Clocks go forward, and skip this time. It means ${meant}.`;
+  const moves = after - before;
+  const first = offset(date.getTime()) === before;
+  const other = new Date(date.getTime() + (first ? moves : -moves)).toISOString();
+  if (fieldTime(other) !== text.slice(0, 16)) return "";
+  return `Clocks go back, and this time comes twice. It means the ${first ? "first" : "second"}, ${meant}.`;
 }

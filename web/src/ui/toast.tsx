@@ -1,7 +1,9 @@
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 import { Button } from "./Button";
 import { IconClose } from "./icons";
 import styles from "./toast.module.css";
+import { useTopmostDialog } from "./useModal";
 
 /** What the reader can still do about it, and until when. */
 export interface Remedy {
@@ -62,29 +64,43 @@ export function ToastProvider({ children }: { children: ReactNode }) {
     },
     [remove],
   );
+  const dialog = useTopmostDialog();
+  const list = <Toasts toasts={toasts} onRemove={remove} />;
   return (
     <SayContext value={say}>
       {children}
-      <section className={styles.toasts} aria-label="Messages" aria-live="polite">
-        {toasts.map((toast) => (
-          <div key={toast.id} className={toast.tone === "done" ? `${styles.toast} ${styles.done}` : styles.toast}>
-            <p>{toast.text}</p>
-            {toast.remedy && (
-              <Button
-                onClick={() => {
-                  remove(toast.id);
-                  toast.remedy?.run();
-                }}
-              >
-                {toast.remedy.word}
-              </Button>
-            )}
-            <button type="button" className={styles.away} aria-label="Dismiss" onClick={() => remove(toast.id)}>
-              <IconClose size={15} aria-hidden="true" />
-            </button>
-          </div>
-        ))}
-      </section>
+      <Region>{!dialog && list}</Region>
+      {dialog && createPortal(<Region>{list}</Region>, dialog)}
     </SayContext>
   );
+}
+
+/** Screen readers read what is added to it. Beside it, that of an open dialog: only what is in the dialog can be used. */
+function Region({ children }: { children: ReactNode }) {
+  return (
+    <section className={styles.toasts} aria-label="Messages" aria-live="polite">
+      {children}
+    </section>
+  );
+}
+
+function Toasts({ toasts, onRemove }: { toasts: readonly Toast[]; onRemove: (id: number) => void }) {
+  return toasts.map((toast) => (
+    <div key={toast.id} className={toast.tone === "done" ? `${styles.toast} ${styles.done}` : styles.toast}>
+      <p>{toast.text}</p>
+      {toast.remedy && (
+        <Button
+          onClick={() => {
+            onRemove(toast.id);
+            toast.remedy?.run();
+          }}
+        >
+          {toast.remedy.word}
+        </Button>
+      )}
+      <button type="button" className={styles.away} aria-label="Dismiss" onClick={() => onRemove(toast.id)}>
+        <IconClose size={15} aria-hidden="true" />
+      </button>
+    </div>
+  ));
 }

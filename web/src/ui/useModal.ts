@@ -1,5 +1,24 @@
-import { type RefObject, useContext, useLayoutEffect, useRef } from "react";
+import { type RefObject, useContext, useLayoutEffect, useRef, useSyncExternalStore } from "react";
 import { PageShown } from "./pageShown";
+
+const listeners = new Set<() => void>();
+/** The open dialogs, the topmost last. */
+let opened: readonly HTMLDialogElement[] = [];
+
+function setOpened(next: readonly HTMLDialogElement[]): void {
+  opened = next;
+  for (const each of listeners) each();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** The dialog that lies over everything else: the browser takes clicks and keys from all that is outside of it. */
+export function useTopmostDialog(): HTMLDialogElement | undefined {
+  return useSyncExternalStore(subscribe, () => opened.at(-1));
+}
 
 /**
  * Opens a dialog over the page while it is rendered. The dialog is closed while it is still part of
@@ -11,9 +30,13 @@ export function useModal(): RefObject<HTMLDialogElement | null> {
   const shown = useContext(PageShown);
   useLayoutEffect(() => {
     const element = dialog.current;
-    if (!shown) return;
-    element?.showModal();
-    return () => element?.close();
+    if (!shown || !element) return;
+    element.showModal();
+    setOpened([...opened, element]);
+    return () => {
+      setOpened(opened.filter((other) => other !== element));
+      element.close();
+    };
   }, [shown]);
   return dialog;
 }

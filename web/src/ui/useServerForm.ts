@@ -1,6 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Placed, placeErrors } from "../api/fields";
+import { useToast } from "./toast";
+import { useHere } from "./useHere";
 import { useUntilBack } from "./useUntilBack";
 
 interface Options<Asked, Answer> {
@@ -17,11 +19,16 @@ interface Options<Asked, Answer> {
   path?: (field: string) => string;
 }
 
-/** A form that the server checks. It is sent, and the server's errors are shown at the fields or at the top. */
+/**
+ * A form that the server checks. It is sent, and the server's errors are shown at the fields or at the top; in a message, if
+ * the form was left in the meantime.
+ */
 export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
   const { form, fields, send, onSaved, onRefused, onSettled, path = (field) => field } = options;
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [refusals, setRefusals] = useState(0);
+  const toast = useToast();
+  const here = useHere();
   const refuse = (placed: Placed) => {
     form.setErrors(Object.fromEntries(Object.entries(placed.fields).map(([field, said]) => [path(field), said])));
     setProblems(placed.rest);
@@ -31,6 +38,10 @@ export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
     mutationFn: send,
     onSuccess: onSaved ?? (() => undefined),
     onError: async (error) => {
+      if (!here()) {
+        toast(`Not saved. ${placeErrors(error, []).rest.join(" ")}`, "failed");
+        return;
+      }
       if (await onRefused?.(error)) return;
       refuse(placeErrors(error, fields));
     },

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Webhook, WebhookEdit } from "../api/client";
-import { api, open, paste, problem, startWorld } from "../test/world";
+import { api, held, open, paste, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -300,6 +300,24 @@ describe("a webhook", () => {
     expect(await screen.findByText("Requests are signed with one secret.")).toBeVisible();
     expect(screen.queryByRole("dialog")).toBeNull();
     expect(screen.queryByRole("button", { name: "Retire previous secret" })).toBeNull();
+  });
+
+  test("says that the previous secret stays although the dialog was closed meanwhile", async () => {
+    webhook = { ...webhook, formerSecretUntil: new Date(Date.now() + 7_230_000).toISOString() };
+    const { released, release } = held();
+    server.use(
+      http.post(api("/webhooks/w1/retire-secret"), async () => {
+        await released;
+        return problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
+      }),
+    );
+    const { user } = open("/webhooks/w1");
+    await user.click(await screen.findByRole("button", { name: "Retire previous secret" }));
+    const dialog = within(screen.getByRole("dialog", { name: "Retire the previous secret?" }));
+    await user.click(dialog.getByRole("button", { name: "Retire it now" }));
+    await user.click(dialog.getByRole("button", { name: "Cancel" }));
+    release();
+    expect(await screen.findByText(/^The previous secret of “.*” was not retired\. Postgres/)).toBeVisible();
   });
 
   test("is for editors to edit", async () => {

@@ -184,6 +184,7 @@ function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => 
       action="Delete webhook"
       remove={() => deleteWebhook(webhook.id)}
       done={`“${webhook.name}” was deleted.`}
+      notDone={`“${webhook.name}” was not deleted.`}
       stale={webhookKeys.all}
       onClose={onClose}
     >

@@ -3,6 +3,7 @@ import type { Webhook } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { retireSecret, setWebhookEnabled, webhookKeys } from "../api/webhooks";
 import { useToast } from "../ui/toast";
+import { useHere } from "../ui/useHere";
 
 /** Enables a disabled webhook, and disables an enabled one. */
 export function useSwitch(onChanged?: (webhook: Webhook) => void) {
@@ -22,12 +23,17 @@ export function useSwitch(onChanged?: (webhook: Webhook) => void) {
   });
 }
 
-/** Makes only the present secret sign from now on. */
+/** Makes only the present secret sign from now on. The dialog that uses it shows an error, or a message if it was closed. */
 export function useRetireSecret(onChanged: (webhook: Webhook) => void) {
   const cache = useQueryClient();
+  const toast = useToast();
+  const here = useHere();
   return useMutation({
     mutationFn: ({ id }: Webhook) => retireSecret(id),
     onSuccess: onChanged,
+    onError: (error, { name }) => {
+      if (!here()) toast(`The previous secret of “${name}” was not retired. ${reasonOf(error)}`, "failed");
+    },
     onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
   });
 }
