@@ -147,7 +147,7 @@ func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
 	for _, r := range roles {
 		_, logged = w.replica(func(options *app.Options) {
 			options.Bus, options.Roles, options.PollInterval = o, r, poll
-			options.TickInterval, options.Settle = 20*time.Millisecond, 10*time.Millisecond
+			options.TickInterval, options.Settle = 100*time.Millisecond, 10*time.Millisecond
 		})
 	}
 	return logged
@@ -245,7 +245,7 @@ func TestAProcessWakesItself(t *testing.T) {
 // the wake-up does not reach are woken by those whose slots are full.
 func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 	t.Parallel()
-	const messages, replicas = 1000, 3
+	const messages, replicas, slots = 120, 3, 32
 	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
 		t.Run(string(provider), func(t *testing.T) {
 			t.Parallel()
@@ -273,7 +273,7 @@ func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 			bus := w.buses(provider).options
 			for range replicas {
 				w.replica(func(o *app.Options) {
-					o.Bus, o.Roles, o.PollInterval, o.TickInterval = bus, []app.Role{app.RoleDispatch}, time.Hour, 50*time.Millisecond
+					o.Bus, o.Roles, o.PollInterval, o.DispatchSlots = bus, []app.Role{app.RoleDispatch}, time.Hour, slots
 				})
 			}
 			w.fail(rule.ArmedSinceNS+1000, ids(messages/len(hooks))...)

@@ -111,7 +111,7 @@ func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
 		"acknowledged DISCARDED by Tocsin", "fires DELIVERED", "just acknowledged DELIVERED", "resolved DISCARDED by Tocsin")
 	// A person who wants such a message gets it.
 	id := notify.ID(of("resolved"), pager, notify.ReasonEscalated, 5)
-	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
+	if _, err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
 		t.Fatal(err)
 	}
 	w.deliverAll()

@@ -267,7 +267,7 @@ func TestEventsWaitForEarlierMessages(t *testing.T) {
 	w.wantColumn("not due", statuses, "PENDING 2", "RETRYING 1")
 	w.wantColumn("next attempts", `select reason || ' ' || (next_attempt_at is not null) from notification_status order by created_at`,
 		"FIRED true", "ACKNOWLEDGED false", "RESOLVED false")
-	err := w.db.Record(nil).Retry(t.Context(), tenant, notify.ID(alert, hook, notify.ReasonResolved, 0), "ada")
+	_, err := w.db.Record(nil).Retry(t.Context(), tenant, notify.ID(alert, hook, notify.ReasonResolved, 0), "ada")
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("retried what waits: %v", err)
 	}
@@ -362,7 +362,7 @@ func TestEventsWaitForDigestsAndGrowOld(t *testing.T) {
 	w.wantColumn("nobody is bothered", `select reason from notification where reason = 'UNDELIVERED'`)
 	// A message that a user has requested is sent all the same.
 	id := notify.ID(raised[2], hook, notify.ReasonResolved, 0)
-	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
+	if _, err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
 		t.Fatal(err)
 	}
 	w.deliverAll()

@@ -18,6 +18,7 @@ import (
 	"tocsin/internal/app"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
 	"tocsin/rules"
 )
@@ -68,6 +69,28 @@ func (w *world) oldRule(ids ...string) rules.Rule {
 	})
 	w.deliver()
 	return rule
+}
+
+// leave ends the world's connections to Postgres, so that its database can be copied.
+func (w *world) leave() {
+	w.t.Helper()
+	w.db.Close()
+	if err := w.conn.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// copied returns a copy of a world that was left: of its database, without exchanges, evaluation and delivery.
+func (w *world) copied(tb testing.TB) *world {
+	tb.Helper()
+	c := &world{t: tb, pgURL: pgtest.Copy(tb, w.pgURL)}
+	c.conn = pgtest.Conn(tb, c.pgURL)
+	var err error
+	if c.db, err = postgres.Open(tb.Context(), c.pgURL, w.box); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.db.Close)
+	return c
 }
 
 // Ages of ended rows.
@@ -132,6 +155,11 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 // TestSweepLeavesWhatIsOpen keeps what is still needed, however old it is.
 func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	t.Parallel()
+	// Raised and delivered once for all cases, each of which gets a copy of it.
+	old := newWorld(t)
+	old.oldRule("a")
+	old.exec(resolvedLongAgo)
+	old.leave()
 	for name, c := range map[string]struct {
 		open string
 		left int
@@ -154,9 +182,7 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.oldRule("a")
-			w.exec(resolvedLongAgo)
+			w := old.copied(t)
 			for statement := range strings.SplitSeq(c.open, ";") {
 				w.exec(statement)
 			}

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/app"
 	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
 	"tocsin/notify"
 )
 
@@ -40,7 +42,8 @@ const (
 )
 
 func (w *world) retry(id uuid.UUID) error {
-	return w.db.Record(nil).Retry(w.t.Context(), tenant, id, actor)
+	_, err := w.db.Record(nil).Retry(w.t.Context(), tenant, id, actor)
+	return err
 }
 
 func (w *world) retryAll(order api.RetryOrder) api.Retried {
@@ -217,7 +220,7 @@ func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
 	if err := w.retry(w.newID()); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("unknown: %v", err)
 	}
-	if err := w.db.Record(nil).Retry(t.Context(), "another", id, actor); fault.KindOf(err) != fault.NotFound {
+	if _, err := w.db.Record(nil).Retry(t.Context(), "another", id, actor); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("of another tenant: %v", err)
 	}
 	w.wantColumn("statuses", statuses, "RETRYING 1")
@@ -505,5 +508,34 @@ func TestRetryWakesTheDispatcher(t *testing.T) {
 		w.until("it is delivered", func() bool { return len(w.receiver.webhookIDs()) == i+2 })
 		w.until("it is settled", func() bool { return len(w.column(stillOpen)) == 0 })
 		w.exec(`update settlement set status = 'FAILED'`)
+	}
+}
+
+// TestARetryNamesItsWebhook checks that the wake-up after a person's retry names the webhook. Without that, a dispatcher
+// whose looks at the whole queue are slow finds the message only by its next one, which may be minutes later.
+func TestARetryNamesItsWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.answers(http.StatusBadRequest)
+	hook := w.webhook("ops")
+	w.raiseFor(hook, "a")
+	w.deliver()
+	base, _ := w.replica(func(o *app.Options) { o.Roles, o.Bus.Name = []app.Role{app.RoleAPI}, "heard" })
+	listener := pgtest.Conn(t, w.pgURL)
+	if _, err := listener.Exec(t.Context(), `listen "heard"`); err != nil {
+		t.Fatal(err)
+	}
+	path := base + "/api/v1/notifications/" + w.one(anyNotification).String() + "/retry"
+	if status, answer := call(t, http.MethodPost, path, nil); status != http.StatusOK {
+		t.Fatalf("%d %v", status, answer)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	wakeUp, err := listener.WaitForNotification(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(wakeUp.Payload, hook.String()) {
+		t.Errorf("the wake-up %s does not name the webhook %s", wakeUp.Payload, hook)
 	}
 }

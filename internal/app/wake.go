@@ -81,9 +81,9 @@ type record struct {
 
 // Retry makes one message due again.
 func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
-	err := r.Record.Retry(ctx, tenant, id, actor)
+	webhook, err := r.Record.Retry(ctx, tenant, id, actor)
 	if err == nil {
-		r.dispatchers.wake(ctx, 1)
+		r.dispatchers.wake(ctx, 1, webhook)
 	}
 	return err
 }

@@ -39,6 +39,23 @@ func URL(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("template database: %v", err)
 	}
+	return clone(tb, server, template)
+}
+
+// Copy returns the URL of a new database that has everything that the one at url has, dropped when tb ends. Nobody may be
+// connected to that one.
+func Copy(tb testing.TB, url string) string {
+	tb.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return clone(tb, os.Getenv(variable), config.Database)
+}
+
+// clone returns the URL of a new database that is like template, with a session time zone of its own.
+func clone(tb testing.TB, server, template string) string {
+	tb.Helper()
 	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	zones := []string{"UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Chatham", "Europe/Berlin"}
 	zone := zones[rand.IntN(len(zones))]

@@ -55,7 +55,7 @@ func TestWhatIsSentAgainGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 		if err := n.corrected(); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.db.Record(nil).Retry(t.Context(), tenant, d.NotificationID, "ada@x"); err != nil {
+		if _, err := n.db.Record(nil).Retry(t.Context(), tenant, d.NotificationID, "ada@x"); err != nil {
 			t.Fatal(err)
 		}
 		if sent := n.sentTo(); !slices.Equal(sent, []string{"to 2"}) {

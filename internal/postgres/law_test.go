@@ -88,7 +88,10 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			_, err := db.Inbox().Act(ctx, storetest.Tenant, api.AlertAction{AlertID: id, Action: alerts.Resolve, Actor: "somebody"})
 			return err
 		},
-		Retry:   func(id uuid.UUID) error { return record.Retry(ctx, storetest.Tenant, id, "somebody") },
+		Retry: func(id uuid.UUID) error {
+			_, err := record.Retry(ctx, storetest.Tenant, id, "somebody")
+			return err
+		},
 		Discard: func(id uuid.UUID) error { return record.Discard(ctx, storetest.Tenant, id, "somebody") },
 		CreateSilence: func(d silences.Definition) (uuid.UUID, error) {
 			r, err := db.Silences().Create(ctx, storetest.Tenant, "somebody", d)

@@ -258,7 +258,7 @@ func (n *quiet) id(reason notify.Reason) uuid.UUID {
 
 func (n *quiet) retry(reason notify.Reason) {
 	n.t.Helper()
-	if err := n.db.Record(nil).Retry(n.t.Context(), tenant, n.id(reason), "ada@x"); err != nil {
+	if _, err := n.db.Record(nil).Retry(n.t.Context(), tenant, n.id(reason), "ada@x"); err != nil {
 		n.t.Error(err)
 	}
 }

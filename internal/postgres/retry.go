@@ -14,9 +14,9 @@ import (
 	"tocsin/notify"
 )
 
-// Retry sends a notification again. If two people do so at once, the second one finds it done.
-func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
-	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+// Retry sends a notification again, and returns its webhook. If two people do so at once, the second one finds it done.
+func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) (webhook uuid.UUID, err error) {
+	err = s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q, message := s.db.queries.WithTx(tx), id
 		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
 		if err != nil {
@@ -25,6 +25,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		if err := takesMessages(target); err != nil {
 			return err
 		}
+		webhook = target.WebhookID
 		if target.DigestID != nil {
 			if err := q.RetryHold(ctx, []uuid.UUID{id}); err != nil {
 				return fmt.Errorf("hold alert: %w", err)
@@ -65,9 +66,9 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("retry notification: %w", err)
+		return uuid.UUID{}, fmt.Errorf("retry notification: %w", err)
 	}
-	return nil
+	return webhook, nil
 }
 
 // countFromSent makes the steps of an alert count from now, after a person took a message about it out of

@@ -39,7 +39,10 @@ func TestAnEndThatIsSentAgainWaitsForADigestThatIsBeingGathered(t *testing.T) {
 		n.claimedOf(1, notify.Schedule{})
 	}()
 	n.wait(1)
-	go func() { again <- n.db.Record(nil).Retry(t.Context(), tenant, sent[1], "ada@x") }()
+	go func() {
+		_, err := n.db.Record(nil).Retry(t.Context(), tenant, sent[1], "ada@x")
+		again <- err
+	}()
 	n.wait(2)
 	if _, err := lock.Exec(t.Context(), `select pg_advisory_unlock(4711)`); err != nil {
 		t.Fatal(err)
