@@ -55,6 +55,8 @@ type partition struct {
 	caughtUp string
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
+	// replays pause after a page for which the source needed longer than an interval.
+	replays retry.Backoff
 	// counting is when the rows of the look-back are counted again, if they could not be.
 	counting retry.Backoff
 	// olderFrom is the part of [pass.older] with which the next pass begins.

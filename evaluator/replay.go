@@ -27,12 +27,12 @@ import (
 //
 // Replays of several rules run round-robin, in the time that nothing else needs, and a page in
 // each pass at the least. A page has an interval. If the source needs longer, however little is
-// read, the page has as long as any query about the past, and the replay then pauses: what is new
-// waits for one such page in five seconds at most.
+// read, the page has as long as any query about the past, and all replays of the partition then
+// pause: what is new waits for one such page in five seconds at most.
 
 // replay reads what people asked to be evaluated again, as far as there is time.
 func (p *pass) replay(ctx context.Context) error {
-	for first := true; first || !p.cut && !p.over(); first = false {
+	for first := true; !p.replays.Waits(p.Clock()) && (first || !p.cut && !p.over()); first = false {
 		r := p.rules.NextReplay(p.replayed, p.watermarkNS, p.Clock())
 		if r == nil || p.ending() {
 			return nil
@@ -53,19 +53,25 @@ func (p *pass) replayPage(ctx context.Context, r *ruleset.Rule) error {
 	q := reading{Scan: n.Scan(p.at.Index, p.at.Of), end: end, server: p.server, within: p.Interval, spans: []*retry.Span{&at.Span}}
 	q.Tenants.Of, q.Narrow = 0, &source.Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
-	began, slow := p.Clock(), at.Backoff
-	if slow.Failed() {
+	began, failed := p.Clock(), at.Failed()
+	if failed {
 		q.within = max(q.within, p.queryTimeout())
 	}
 	page, reached, matched, err := p.page(ctx, q)
+	slow := p.Clock().Sub(began) >= p.Interval
+	if slow {
+		p.replays.Pauses(p.Clock())
+	}
 	if err != nil {
 		p.spent = p.spent || p.cut
 		p.Logger.WarnContext(ctx, "replay waits; it is retried: narrow it, or run tocsin doctor, if this repeats", slog.Any("rule", r.ID), slog.Any("error", err))
 		return p.replayWaits(ctx, r, err)
 	}
-	if p.Clock().Sub(began) > p.Interval {
-		at.Backoff = slow // the next page needs as long
-		at.Pauses(p.Clock())
+	if slow && failed {
+		at.Backoff.Fails(p.Clock()) // the next page needs as long
+		if reached == end && len(page) < q.Limit/2 {
+			at.Widen()
+		}
 	}
 	if !matched {
 		// Another server answers than the pass has observed: it may lag.
