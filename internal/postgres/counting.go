@@ -121,11 +121,16 @@ func lockChanged(ctx context.Context, q *pgq.Queries, changes []window.Change) (
 	if len(ids) == 0 {
 		return changes, nil, nil
 	}
-	free, locked, err := lockFree(ctx, q, ids)
+	free, err := q.AlertLockFree(ctx, ids)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("lock alerts: %w", err)
 	}
 	held := setOf(free)
+	if locked = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return held[id] }); len(locked) > 0 {
+		if locked, err = q.AlertsThere(ctx, locked); err != nil {
+			return nil, nil, fmt.Errorf("find locked alerts: %w", err)
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(changes), func(c window.Change) bool { return exists(c) && !held[c.Instance.ID] }), locked, nil
 }
 

@@ -120,14 +120,14 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, erro
 	after := pgq.EscalationDueRow{} // comes before all
 	p := s.newPass()
 	for {
-		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Overdue: lockedFor, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
+		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
 		if err != nil {
 			p.fail(fmt.Errorf("find alerts that escalate: %w", err))
 			return all, p.failed()
 		}
 		ids := make([]uuid.UUID, len(rows))
 		for i := range rows {
-			ids[i], p.overdue[rows[i].AlertID] = rows[i].AlertID, rows[i].Overdue
+			ids[i] = rows[i].AlertID
 		}
 		for some := range slices.Chunk(ids, escalatedAtOnce) {
 			done := p.escalateApart(ctx, some, now)

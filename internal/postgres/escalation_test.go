@@ -123,7 +123,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	var wait sync.WaitGroup
 	sent := make([]int, 6)
 	for i := range sent {
-		wait.Go(func() { sent[i], _, _ = e.escalate(5) })
+		wait.Go(func() { sent[i], _, _ = e.escalate(6) })
 	}
 	wait.Wait()
 	slices.Sort(sent)

@@ -81,7 +81,7 @@ func classified(err error) error {
 		return err
 	}
 	if isLockTimeout(err) {
-		return fmt.Errorf("%w: tocsin doctor names it: %w", errLocked, err)
+		return fmt.Errorf("another session of Postgres has locked a row that the commit needs (tocsin doctor names the session): %w", err)
 	}
 	if said.Code == "57014" { // cancelled by a statement_timeout of the role or the database
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)

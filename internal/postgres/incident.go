@@ -94,7 +94,7 @@ func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) e
 func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, err error) {
 	p := s.newPass()
 	for after := uuid.Nil; ; {
-		rows, err := s.alone().BreakersOpenFor(ctx, pgq.BreakersOpenForParams{OpenFor: openFor, Overdue: lockedFor, AfterID: after, Most: mostBreakers})
+		rows, err := s.alone().BreakersOpenFor(ctx, pgq.BreakersOpenForParams{OpenFor: openFor, AfterID: after, Most: mostBreakers})
 		if err != nil {
 			p.fail(fmt.Errorf("look for open breakers: %w", err))
 			return notifications, p.failed()
@@ -124,18 +124,10 @@ func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRo
 		title: "Webhook " + row.Name + " is not responding",
 		text:  "It has not responded since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait, and one of them is sent as a probe from time to time. Make sure that the receiver runs and that Tocsin can reach it.",
 	}
-	p.overdue[row.WebhookID] = row.Overdue
 	err = p.transact(ctx, func(q *pgq.Queries) error {
-		// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident.
+		// It may have responded, or been edited, since the webhooks were read: then nothing would end the incident. Or it is locked.
 		held, err := q.BreakerStillOpen(ctx, pgq.BreakerStillOpenParams{WebhookID: row.WebhookID, OpenFor: openFor})
-		if err != nil {
-			return err
-		}
-		if held == 0 {
-			locked, err := q.BreakerOpenFor(ctx, pgq.BreakerOpenForParams{WebhookID: row.WebhookID, OpenFor: openFor})
-			if err == nil && locked {
-				err = p.skipped(row.WebhookID)
-			}
+		if err != nil || held == 0 {
 			return err
 		}
 		notifications, err = found.raise(ctx, q)

@@ -17,20 +17,20 @@ import (
 )
 
 // TestALockedRowDelaysNoOthers has somebody keep one row locked, as an open transaction in psql does. The work that no
-// person waits for goes on with the others, and its error names what it could not do.
+// person waits for skips it, and goes on with the others at once. It waits for a silence, and its error names that one.
 func TestALockedRowDelaysNoOthers(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(t *testing.T) (n *napping, lock, who string, work func(ctx context.Context) error, done string){
-		"escalation": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+	for name, begin := range map[string]func(t *testing.T) (n *napping, lock string, locked uuid.UUID, work func(ctx context.Context) error, done string){
+		"escalation": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			e := newEscalating(t)
 			e.write(t, e.routed())
-			return e.napping, `select from alert where alert_id = $1 for update`, e.alert.String(), func(ctx context.Context) error {
+			return e.napping, `select from alert where alert_id = $1 for update`, e.alert, func(ctx context.Context) error {
 				_, err := e.db.Outbox().Escalate(ctx, e.minutesOn(6))
 				return err
 			}, `select 'escalated' from notification where reason = 'ESCALATED'`
 		},
-		"ends of snoozes": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+		"ends of snoozes": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			n := newNapping(t)
 			n.snoozed()
@@ -39,38 +39,31 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			n.write(t, b)
 			n.alert = b.Instances[0].ID
 			n.snoozed()
-			return n, `select from alert where alert_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+			return n, `select from alert where alert_id = $1 for update`, locked, func(ctx context.Context) error {
 				_, _, err := n.db.Outbox().Remind(ctx, new(time.Now().Add(over)))
 				return err
 			}, `select 'reminded' from notification where reason = 'SNOOZE_ENDED'`
 		},
-		"ends of quiet hours": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+		"ends of quiet hours": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			n := newQuiet(t, rules.Warning)
 			locked := n.alert
 			n.raise(rules.Warning)
-			return n.napping, `select from alert where alert_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+			return n.napping, `select from alert where alert_id = $1 for update`, locked, func(ctx context.Context) error {
 				_, err := n.db.Outbox().EndQuiet(ctx, new(n.ends.Add(2*time.Minute)))
 				return err
 			}, `select 'due' from outbox where quiet_until is null`
 		},
-		"digests of silences": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+		"digests of silences": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			d := newDigested(t)
-			locked := d.silence(time.Hour, nil)
-			d.exec(t, `update silence set name = 'locked'`)
-			d.silence(time.Hour, nil)
-			d.write(t, d.few(2))
-			for i, op := range []string{"=", "<>"} {
-				d.exec(t, `update settlement set silence_id = (select silence_id from silence where silence_id `+op+` $1)
-					where notification_id = (select notification_id from settlement where silence_id is not null order by notification_id limit 1 offset $2)`, locked, i)
-			}
-			return &napping{persist: d.persist, t: t, db: d.db}, `select from silence where silence_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+			locked := d.twoSilenced()
+			return &napping{persist: d.persist, t: t, db: d.db}, `select from silence where silence_id = $1 for update`, locked, func(ctx context.Context) error {
 				_, err := d.db.Outbox().DigestSilences(ctx, new(time.Now().Add(over)), func(string) bool { return true })
 				return err
 			}, `select 'digested' from digest where silence_id is not null`
 		},
-		"open breakers": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+		"open breakers": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			n := newNapped(t, notify.Webhook{Name: "first"})
 			locked := n.webhook
@@ -83,18 +76,18 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			n.webhook = w.ID
 			n.write(t, n.failed(1))
 			n.troubled()
-			return n, `select from webhook_state where webhook_id = $1 for update`, locked.String(), func(ctx context.Context) error {
+			return n, `select from webhook_state where webhook_id = $1 for update`, locked, func(ctx context.Context) error {
 				_, err := n.db.Outbox().NotifyOpenBreakers(ctx, 10*time.Minute)
 				return err
 			}, `select 'notified' from webhook_incident`
 		},
-		"alerts that are too old": func(t *testing.T) (*napping, string, string, func(context.Context) error, string) {
+		"alerts that are too old": func(t *testing.T) (*napping, string, uuid.UUID, func(context.Context) error, string) {
 			t.Helper()
 			e := newEscalating(t)
 			e.write(t, e.routed())
 			e.exec(t, `update rule set resolution = '{"afterSeconds": 60}'`)
 			e.exec(t, `update alert set fired_at = now() - interval '2 minutes'`)
-			return e.napping, `select from alert where alert_id = $1 for update`, "", func(ctx context.Context) error {
+			return e.napping, `select from alert where alert_id = $1 for update`, e.alert, func(ctx context.Context) error {
 				_, err := e.db.Resolution().ResolveAged(ctx, &resolution.Rule{ID: e.rule, TenantID: tenant}, 10)
 				return err
 			}, `select 'resolved' from alert where state = 'RESOLVED'`
@@ -102,11 +95,7 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, lock, who, work, done := begin(t)
-			locked := n.alert
-			if who != "" {
-				locked = uuid.MustParse(who)
-			}
+			n, lock, locked, work, done := begin(t)
 			tx, err := pgtest.Conn(t, n.url).Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -114,10 +103,14 @@ func TestALockedRowDelaysNoOthers(t *testing.T) {
 			if tag, err := tx.Exec(t.Context(), lock, locked); err != nil || tag.RowsAffected() != 1 {
 				t.Fatal(tag, err)
 			}
-			atOnce, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			limit, waits := 4*time.Second, strings.HasPrefix(lock, "select from silence")
+			if waits {
+				limit = 9 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			if err := work(atOnce); atOnce.Err() != nil || (who != "") != (err != nil && strings.Contains(err.Error(), who)) {
-				t.Errorf("its error, which should name %q, is: %v", who, err)
+			if err := work(ctx); ctx.Err() != nil || waits != (err != nil) || waits && !strings.Contains(err.Error(), locked.String()) {
+				t.Errorf("it waits for its row %v, and the error is: %v", waits, err)
 			}
 			if got := column(t, n.conn, done); len(got) != 1 {
 				t.Errorf("while one row is locked: %v", got)
@@ -158,8 +151,8 @@ func TestTheHundredAndFirstOpenBreakerIsAnnouncedWhileTheOthersAreLocked(t *test
 	}
 	atOnce, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := n.db.Outbox().NotifyOpenBreakers(atOnce, 10*time.Minute); atOnce.Err() != nil || err == nil || !strings.Contains(err.Error(), "and 90 more failures") {
-		t.Errorf("the error is: %v", err)
+	if _, err := n.db.Outbox().NotifyOpenBreakers(atOnce, 10*time.Minute); err != nil {
+		t.Error(err)
 	}
 	if got := column(t, n.conn, `select webhook_id::text from webhook_incident`); !slices.Equal(got, []string{last.String()}) {
 		t.Errorf("operators know of %v, want %s", got, last)
@@ -199,29 +192,6 @@ func TestAPassWaitsOnceForLockedRowsThatItCannotSkip(t *testing.T) {
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestAnAlertThatAnotherReplicaHandlesIsNoFailure skips an alert that has only just become due, and is locked.
-func TestAnAlertThatAnotherReplicaHandlesIsNoFailure(t *testing.T) {
-	t.Parallel()
-	e := newEscalating(t)
-	tx, err := pgtest.Conn(t, e.url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `select from alert for update`); err != nil {
-		t.Fatal(err)
-	}
-	due := one[time.Time](t, e.conn, `select due_at from alert_escalation`)
-	if done, err := e.db.Outbox().Escalate(t.Context(), new(due.Add(time.Second))); err != nil || len(done.Due) > 0 {
-		t.Errorf("%v, %v", done.Due, err)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if done, err := e.db.Outbox().Escalate(t.Context(), new(due.Add(time.Second))); err != nil || len(done.Due) != 1 {
-		t.Errorf("%v, %v", done.Due, err)
 	}
 }
 

@@ -141,13 +141,9 @@ func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUI
 // endQuietOf releases the messages of one webhook whose quiet hours have ended.
 func (s *Outbox) endQuietOf(ctx context.Context, p *pass, w pgq.QuietWaitingRow, now *time.Time, due map[uuid.UUID]int) error {
 	for after := uuid.Nil; ; {
-		rows, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, Overdue: lockedFor, AfterID: after, Most: mostQuiet})
+		ids, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, AfterID: after, Most: mostQuiet})
 		if err != nil {
 			return fmt.Errorf("find messages whose quiet hours are over: %w", err)
-		}
-		ids := make([]uuid.UUID, len(rows))
-		for i := range rows {
-			ids[i], p.overdue[rows[i].AlertID] = rows[i].AlertID, rows[i].Overdue
 		}
 		for some := range slices.Chunk(ids, quietAtOnce) {
 			if released := p.releaseApart(ctx, w.WebhookID, some, now); released > 0 {

@@ -39,13 +39,12 @@ func (s *Outbox) DigestSilences(ctx context.Context, now *time.Time, takes func(
 	after := pgq.SilenceDigestDueRow{} // comes before all
 	p := s.newPass()
 	for {
-		rows, err := s.alone().SilenceDigestDue(ctx, pgq.SilenceDigestDueParams{Now: now, Overdue: lockedFor, AfterAt: after.DigestAt, AfterID: after.SilenceID, Most: mostSilenceDigests})
+		rows, err := s.alone().SilenceDigestDue(ctx, pgq.SilenceDigestDueParams{Now: now, AfterAt: after.DigestAt, AfterID: after.SilenceID, Most: mostSilenceDigests})
 		if err != nil {
 			p.fail(fmt.Errorf("find silences with digests due: %w", err))
 			return due, p.failed()
 		}
 		for _, row := range rows {
-			p.overdue[row.SilenceID] = row.Overdue
 			written, err := p.digestSilence(ctx, row.SilenceID, now, takes)
 			if err != nil {
 				p.fail(fmt.Errorf("digest of silence %s: %w", row.SilenceID, err))
@@ -67,11 +66,7 @@ func (p *pass) digestSilence(ctx context.Context, id uuid.UUID, now *time.Time, 
 		for {
 			row, err := q.SilenceDigestLock(ctx, pgq.SilenceDigestLockParams{SilenceID: id, Now: now})
 			if errors.Is(err, pgx.ErrNoRows) {
-				locked, err := q.SilenceDigestStillDue(ctx, pgq.SilenceDigestStillDueParams{SilenceID: id, Now: now})
-				if err == nil && locked {
-					err = p.skipped(id)
-				}
-				return err // nil if another replica or a change was first
+				return nil // another replica or a change was first
 			}
 			if err != nil {
 				return fmt.Errorf("lock: %w", err)

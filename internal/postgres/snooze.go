@@ -88,13 +88,12 @@ func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]
 	after := pgq.SnoozeDueRow{} // comes before all
 	p := s.newPass()
 	for {
-		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, Overdue: lockedFor, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})
+		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})
 		if err != nil {
 			p.fail(fmt.Errorf("find snoozes that are over: %w", err))
 			return due, suppressed, p.failed()
 		}
 		for _, row := range over {
-			p.overdue[row.AlertID] = row.Overdue
 			done, err := p.remind(ctx, row.AlertID, now)
 			if err != nil {
 				p.fail(fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))

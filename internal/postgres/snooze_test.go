@@ -104,7 +104,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	var wait sync.WaitGroup
 	sent := make([]int, 6)
 	for i := range sent {
-		wait.Go(func() { sent[i], _ = n.remind(t.Context(), time.Hour+30*time.Second) })
+		wait.Go(func() { sent[i], _ = n.remind(t.Context(), over) })
 	}
 	wait.Wait()
 	slices.Sort(sent)

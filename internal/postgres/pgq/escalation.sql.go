@@ -37,15 +37,14 @@ func (q *Queries) EscalationCount(ctx context.Context, arg EscalationCountParams
 }
 
 const escalationDue = `-- name: EscalationDue :many
-select alert_id, due_at::timestamptz as due_at, (due_at < coalesce($1::timestamptz, now()) - $2::interval)::boolean as overdue from alert_escalation
-where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($3::timestamptz, $4::uuid)
+select alert_id, due_at::timestamptz as due_at from alert_escalation
+where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($2::timestamptz, $3::uuid)
 order by due_at, alert_id
-limit $5
+limit $4
 `
 
 type EscalationDueParams struct {
 	Now        *time.Time
-	Overdue    time.Duration
 	AfterDueAt time.Time
 	AfterID    uuid.UUID
 	Most       int32
@@ -54,14 +53,12 @@ type EscalationDueParams struct {
 type EscalationDueRow struct {
 	AlertID uuid.UUID
 	DueAt   time.Time
-	Overdue bool
 }
 
 // Returns alerts whose next step is due, those that have waited longest first, that come after one.
 func (q *Queries) EscalationDue(ctx context.Context, arg EscalationDueParams) ([]EscalationDueRow, error) {
 	rows, err := q.db.Query(ctx, escalationDue,
 		arg.Now,
-		arg.Overdue,
 		arg.AfterDueAt,
 		arg.AfterID,
 		arg.Most,
@@ -73,7 +70,7 @@ func (q *Queries) EscalationDue(ctx context.Context, arg EscalationDueParams) ([
 	items := []EscalationDueRow{}
 	for rows.Next() {
 		var i EscalationDueRow
-		if err := rows.Scan(&i.AlertID, &i.DueAt, &i.Overdue); err != nil {
+		if err := rows.Scan(&i.AlertID, &i.DueAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -172,15 +172,14 @@ func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (Sno
 }
 
 const snoozeDue = `-- name: SnoozeDue :many
-select alert_id, until, (until < coalesce($1::timestamptz, now()) - $2::interval)::boolean as overdue from alert_snooze
-where until <= coalesce($1::timestamptz, now()) and (until, alert_id) > ($3::timestamptz, $4::uuid)
+select alert_id, until from alert_snooze
+where until <= coalesce($1::timestamptz, now()) and (until, alert_id) > ($2::timestamptz, $3::uuid)
 order by until, alert_id
-limit $5
+limit $4
 `
 
 type SnoozeDueParams struct {
 	Now        *time.Time
-	Overdue    time.Duration
 	AfterUntil time.Time
 	AfterID    uuid.UUID
 	Most       int32
@@ -189,14 +188,12 @@ type SnoozeDueParams struct {
 type SnoozeDueRow struct {
 	AlertID uuid.UUID
 	Until   time.Time
-	Overdue bool
 }
 
 // Returns alerts whose snooze is over, those that have waited longest first, that come after one.
 func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeDueRow, error) {
 	rows, err := q.db.Query(ctx, snoozeDue,
 		arg.Now,
-		arg.Overdue,
 		arg.AfterUntil,
 		arg.AfterID,
 		arg.Most,
@@ -208,7 +205,7 @@ func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeD
 	items := []SnoozeDueRow{}
 	for rows.Next() {
 		var i SnoozeDueRow
-		if err := rows.Scan(&i.AlertID, &i.Until, &i.Overdue); err != nil {
+		if err := rows.Scan(&i.AlertID, &i.Until); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -47,26 +47,6 @@ func (q *Queries) AlertRaiseWebhook(ctx context.Context, arg AlertRaiseWebhookPa
 	return rule_id, err
 }
 
-const breakerOpenFor = `-- name: BreakerOpenFor :one
-select exists (
-    select from webhook w join webhook_state s using (webhook_id)
-    where w.webhook_id = $1 and w.enabled and s.opened_at <= now() - $2::interval
-)::boolean
-`
-
-type BreakerOpenForParams struct {
-	WebhookID uuid.UUID
-	OpenFor   time.Duration
-}
-
-// Reports whether the breaker of an enabled webhook has been open for at least a time.
-func (q *Queries) BreakerOpenFor(ctx context.Context, arg BreakerOpenForParams) (bool, error) {
-	row := q.db.QueryRow(ctx, breakerOpenFor, arg.WebhookID, arg.OpenFor)
-	var column_1 bool
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const breakerStillOpen = `-- name: BreakerStillOpen :execrows
 select from webhook w join webhook_state s using (webhook_id)
 where w.webhook_id = $1 and w.enabled and s.opened_at <= now() - $2::interval
@@ -89,22 +69,20 @@ func (q *Queries) BreakerStillOpen(ctx context.Context, arg BreakerStillOpenPara
 }
 
 const breakersOpenFor = `-- name: BreakersOpenFor :many
-select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id,
-       (s.opened_at + $1::interval <= now() - $2::interval)::boolean as overdue
+select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
 from webhook_state s
 join webhook w on w.webhook_id = s.webhook_id and w.enabled
 cross join lateral (
     select o.notification_id from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= '-infinity' order by o.ready_at limit 1
 ) o
-where s.opened_at <= now() - $2::interval
+where s.opened_at <= now() - $1::interval
   and not exists (select from webhook_incident i where i.webhook_id = w.webhook_id and i.kind = 'FAILING')
-  and w.webhook_id > $3::uuid
+  and w.webhook_id > $2::uuid
 order by w.webhook_id
-limit $4
+limit $3
 `
 
 type BreakersOpenForParams struct {
-	Overdue time.Duration
 	OpenFor time.Duration
 	AfterID uuid.UUID
 	Most    int32
@@ -117,18 +95,12 @@ type BreakersOpenForRow struct {
 	LastError      string
 	OpenedAt       time.Time
 	NotificationID uuid.UUID
-	Overdue        bool
 }
 
 // Returns the enabled webhooks whose breaker has been open for at least a time and of which
 // operators were not notified, with a message that waits for each, that come after one.
 func (q *Queries) BreakersOpenFor(ctx context.Context, arg BreakersOpenForParams) ([]BreakersOpenForRow, error) {
-	rows, err := q.db.Query(ctx, breakersOpenFor,
-		arg.Overdue,
-		arg.OpenFor,
-		arg.AfterID,
-		arg.Most,
-	)
+	rows, err := q.db.Query(ctx, breakersOpenFor, arg.OpenFor, arg.AfterID, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +115,6 @@ func (q *Queries) BreakersOpenFor(ctx context.Context, arg BreakersOpenForParams
 			&i.LastError,
 			&i.OpenedAt,
 			&i.NotificationID,
-			&i.Overdue,
 		); err != nil {
 			return nil, err
 		}

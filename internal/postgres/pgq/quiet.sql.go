@@ -152,16 +152,14 @@ func (q *Queries) QuietMove(ctx context.Context, arg QuietMoveParams) error {
 
 const quietOver = `-- name: QuietOver :many
 with over as materialized (
-    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id,
-           o.quiet_until + $5::interval < $2::timestamptz as overdue
+    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
     from outbox o
     where o.webhook_id = $3 and o.quiet_until <= $2::timestamptz
 )
-select over.alert_id::uuid as alert_id, bool_or(overdue)::boolean as overdue from over
+select distinct over.alert_id::uuid as alert_id from over
 where over.alert_id > $1::uuid
   and (select bool_and(p.quiet_until <= $2::timestamptz) from notification m join outbox p using (notification_id)
        where m.alert_id = over.alert_id and m.webhook_id = $3 and p.quiet_until is not null)
-group by 1
 order by 1
 limit $4
 `
@@ -171,37 +169,30 @@ type QuietOverParams struct {
 	Now       time.Time
 	WebhookID uuid.UUID
 	Most      int32
-	Overdue   time.Duration
-}
-
-type QuietOverRow struct {
-	AlertID uuid.UUID
-	Overdue bool
 }
 
 // Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
 // that come after one. Alerts about which quiet hours hold other messages, because they were edited and have
 // begun again, wait for these: what became of an alert is decided about all of its messages. The messages
 // are found first: in the order of the alerts, all messages that were ever written would be read.
-func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]QuietOverRow, error) {
+func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, quietOver,
 		arg.AfterID,
 		arg.Now,
 		arg.WebhookID,
 		arg.Most,
-		arg.Overdue,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []QuietOverRow{}
+	items := []uuid.UUID{}
 	for rows.Next() {
-		var i QuietOverRow
-		if err := rows.Scan(&i.AlertID, &i.Overdue); err != nil {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, alert_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -13,17 +13,15 @@ import (
 )
 
 const silenceDigestDue = `-- name: SilenceDigestDue :many
-select silence_id, digest_at::timestamptz as digest_at, (digest_at < coalesce($1::timestamptz, clock_timestamp()) - $2::interval)::boolean as overdue
-from silence
+select silence_id, digest_at::timestamptz as digest_at from silence
 where digest_at is not null and digest_at <= coalesce($1::timestamptz, clock_timestamp())
-  and (digest_at, silence_id) > ($3::timestamptz, $4::uuid)
+  and (digest_at, silence_id) > ($2::timestamptz, $3::uuid)
 order by digest_at, silence_id
-limit $5
+limit $4
 `
 
 type SilenceDigestDueParams struct {
 	Now     *time.Time
-	Overdue time.Duration
 	AfterAt time.Time
 	AfterID uuid.UUID
 	Most    int32
@@ -32,14 +30,12 @@ type SilenceDigestDueParams struct {
 type SilenceDigestDueRow struct {
 	SilenceID uuid.UUID
 	DigestAt  time.Time
-	Overdue   bool
 }
 
 // Returns the silences whose digests are due, that come after one.
 func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDueParams) ([]SilenceDigestDueRow, error) {
 	rows, err := q.db.Query(ctx, silenceDigestDue,
 		arg.Now,
-		arg.Overdue,
 		arg.AfterAt,
 		arg.AfterID,
 		arg.Most,
@@ -51,7 +47,7 @@ func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDuePara
 	items := []SilenceDigestDueRow{}
 	for rows.Next() {
 		var i SilenceDigestDueRow
-		if err := rows.Scan(&i.SilenceID, &i.DigestAt, &i.Overdue); err != nil {
+		if err := rows.Scan(&i.SilenceID, &i.DigestAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -65,7 +61,7 @@ func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDuePara
 const silenceDigestLock = `-- name: SilenceDigestLock :one
 select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since from silence
 where silence_id = $1 and digest_at is not null and digest_at <= coalesce($2::timestamptz, clock_timestamp())
-for update skip locked
+for update
 `
 
 type SilenceDigestLockParams struct {
@@ -73,8 +69,9 @@ type SilenceDigestLockParams struct {
 	Now       *time.Time
 }
 
-// Locks a silence whose digests are due, unless somebody else has locked it. A transaction that decided by it before that instant has
-// committed by then; a later one waits, and decides by a later instant.
+// Locks a silence whose digests are due. A transaction that decided by it before that instant has
+// committed by then; a later one waits, and decides by a later instant. This waits too: in a storm, some commit always holds
+// the silence.
 func (q *Queries) SilenceDigestLock(ctx context.Context, arg SilenceDigestLockParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceDigestLock, arg.SilenceID, arg.Now)
 	var i Silence
@@ -124,25 +121,6 @@ func (q *Queries) SilenceDigestPlan(ctx context.Context, arg SilenceDigestPlanPa
 		arg.SilenceID,
 	)
 	return err
-}
-
-const silenceDigestStillDue = `-- name: SilenceDigestStillDue :one
-select exists (
-    select from silence
-    where silence_id = $1 and digest_at is not null and digest_at <= coalesce($2::timestamptz, clock_timestamp())
-)::boolean
-`
-
-type SilenceDigestStillDueParams struct {
-	SilenceID uuid.UUID
-	Now       *time.Time
-}
-
-func (q *Queries) SilenceDigestStillDue(ctx context.Context, arg SilenceDigestStillDueParams) (bool, error) {
-	row := q.db.QueryRow(ctx, silenceDigestStillDue, arg.SilenceID, arg.Now)
-	var column_1 bool
-	err := row.Scan(&column_1)
-	return column_1, err
 }
 
 const silenceDigestWebhooks = `-- name: SilenceDigestWebhooks :many

@@ -23,7 +23,7 @@ where e.alert_id = f.alert_id and a.state = 'FIRING' and (e.due_at is null or f.
 
 -- name: EscalationDue :many
 -- Returns alerts whose next step is due, those that have waited longest first, that come after one.
-select alert_id, due_at::timestamptz as due_at, (due_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @overdue::interval)::boolean as overdue from alert_escalation
+select alert_id, due_at::timestamptz as due_at from alert_escalation
 where due_at <= coalesce(sqlc.narg(now)::timestamptz, now()) and (due_at, alert_id) > (@after_due_at::timestamptz, @after_id::uuid)
 order by due_at, alert_id
 limit @most;

@@ -53,7 +53,7 @@ returning snoozed_since, (snoozed_since > now() - @undo_within::interval)::boole
 
 -- name: SnoozeDue :many
 -- Returns alerts whose snooze is over, those that have waited longest first, that come after one.
-select alert_id, until, (until < coalesce(sqlc.narg(now)::timestamptz, now()) - @overdue::interval)::boolean as overdue from alert_snooze
+select alert_id, until from alert_snooze
 where until <= coalesce(sqlc.narg(now)::timestamptz, now()) and (until, alert_id) > (@after_until::timestamptz, @after_id::uuid)
 order by until, alert_id
 limit @most;

@@ -45,8 +45,7 @@ returning rule_id;
 -- name: BreakersOpenFor :many
 -- Returns the enabled webhooks whose breaker has been open for at least a time and of which
 -- operators were not notified, with a message that waits for each, that come after one.
-select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id,
-       (s.opened_at + @overdue::interval <= now() - @open_for::interval)::boolean as overdue
+select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
 from webhook_state s
 join webhook w on w.webhook_id = s.webhook_id and w.enabled
 cross join lateral (
@@ -64,13 +63,6 @@ limit @most;
 select from webhook w join webhook_state s using (webhook_id)
 where w.webhook_id = @webhook_id and w.enabled and s.opened_at <= now() - @open_for::interval
 for key share of w skip locked for share of s skip locked;
-
--- name: BreakerOpenFor :one
--- Reports whether the breaker of an enabled webhook has been open for at least a time.
-select exists (
-    select from webhook w join webhook_state s using (webhook_id)
-    where w.webhook_id = @webhook_id and w.enabled and s.opened_at <= now() - @open_for::interval
-)::boolean;
 
 -- name: UndeliveredRead :many
 -- Returns what messages that ended are about; for a digest, one of its alerts. Notifications of

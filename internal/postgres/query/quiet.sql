@@ -49,16 +49,14 @@ where o.notification_id = any(array(select moved.notification_id from moved));
 -- begun again, wait for these: what became of an alert is decided about all of its messages. The messages
 -- are found first: in the order of the alerts, all messages that were ever written would be read.
 with over as materialized (
-    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id,
-           o.quiet_until + @overdue::interval < @now::timestamptz as overdue
+    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
     from outbox o
     where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz
 )
-select over.alert_id::uuid as alert_id, bool_or(overdue)::boolean as overdue from over
+select distinct over.alert_id::uuid as alert_id from over
 where over.alert_id > @after_id::uuid
   and (select bool_and(p.quiet_until <= @now::timestamptz) from notification m join outbox p using (notification_id)
        where m.alert_id = over.alert_id and m.webhook_id = @webhook_id and p.quiet_until is not null)
-group by 1
 order by 1
 limit @most;
 

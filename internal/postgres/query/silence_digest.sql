@@ -1,24 +1,18 @@
 -- name: SilenceDigestDue :many
 -- Returns the silences whose digests are due, that come after one.
-select silence_id, digest_at::timestamptz as digest_at, (digest_at < coalesce(sqlc.narg(now)::timestamptz, clock_timestamp()) - @overdue::interval)::boolean as overdue
-from silence
+select silence_id, digest_at::timestamptz as digest_at from silence
 where digest_at is not null and digest_at <= coalesce(sqlc.narg(now)::timestamptz, clock_timestamp())
   and (digest_at, silence_id) > (@after_at::timestamptz, @after_id::uuid)
 order by digest_at, silence_id
 limit @most;
 
 -- name: SilenceDigestLock :one
--- Locks a silence whose digests are due, unless somebody else has locked it. A transaction that decided by it before that instant has
--- committed by then; a later one waits, and decides by a later instant.
+-- Locks a silence whose digests are due. A transaction that decided by it before that instant has
+-- committed by then; a later one waits, and decides by a later instant. This waits too: in a storm, some commit always holds
+-- the silence.
 select * from silence
 where silence_id = @silence_id and digest_at is not null and digest_at <= coalesce(sqlc.narg(now)::timestamptz, clock_timestamp())
-for update skip locked;
-
--- name: SilenceDigestStillDue :one
-select exists (
-    select from silence
-    where silence_id = @silence_id and digest_at is not null and digest_at <= coalesce(sqlc.narg(now)::timestamptz, clock_timestamp())
-)::boolean;
+for update;
 
 -- name: SilenceDigestWebhooks :many
 -- Returns the webhooks for which a silence has suppressed messages in a time range, and whether one of
