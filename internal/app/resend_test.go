@@ -211,6 +211,39 @@ func TestALockedRowDelaysNoOtherThatIsSentAgain(t *testing.T) {
 	}
 }
 
+// TestManyLockedAlertsDelayNoOtherThatIsSentAgain has somebody keep the first alerts locked that are to be sent again.
+func TestManyLockedAlertsDelayNoOtherThatIsSentAgain(t *testing.T) {
+	t.Parallel()
+	const all, locked = 20, 15
+	w := newAlertmanagerWorld(t)
+	w.raise(ids(all)...)
+	w.deliverAll()
+	if restarted, err := w.db.Outbox().Answered(t.Context(), w.hook.ID, "another process"); err != nil || !restarted {
+		t.Fatalf("stored %v, %v", restarted, err)
+	}
+	tx, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag, err := tx.Exec(t.Context(), `select from alert where alert_id in (select alert_id from alert order by alert_id limit $1) for update`, locked); err != nil || tag.RowsAffected() != locked {
+		t.Fatal(tag, err)
+	}
+	atOnce, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if resent, err := w.db.Outbox().Resend(atOnce, w.hook.ID); err != nil || resent != all-locked {
+		t.Errorf("sent %d again, want %d; %v", resent, all-locked, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if resent, err := w.db.Outbox().Resend(t.Context(), w.hook.ID); err != nil || resent != locked {
+		t.Errorf("sent %d again when they are free, want %d; %v", resent, locked, err)
+	}
+	if resent, err := w.db.Outbox().Resend(t.Context(), w.hook.ID); err != nil || resent != 0 {
+		t.Errorf("sent %d again after that, want none; %v", resent, err)
+	}
+}
+
 // TestReceiverThatCannotBeAsked checks that what was found before is still sent, and that the
 // receiver is complained of once.
 func TestReceiverThatCannotBeAsked(t *testing.T) {
@@ -282,7 +315,7 @@ func (w *alertmanagerWorld) resendWhile(change string, alert uuid.UUID) int {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(w.t.Context(), `select from alert for update`); err != nil {
+	if _, err := tx.Exec(w.t.Context(), `select from webhook for update`); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, err := tx.Exec(w.t.Context(), change, alert); err != nil {
@@ -342,7 +375,7 @@ func TestAttemptThatEndsWhileOthersAreSentAgain(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	restarts := func() {
 		w.service.Restart()
-		if _, err := tx.Exec(t.Context(), `select from alert where alert_id = $1 for update`, raised[0]); err != nil {
+		if _, err := tx.Exec(t.Context(), `select from settlement where notification_id = (select notification_id from notification where alert_id = $1) for update`, raised[0]); err != nil {
 			t.Error(err)
 		}
 		go func() {

@@ -21,8 +21,6 @@ const (
 	maxInstances = 16
 	// resendBatch is how many messages one transaction makes due.
 	resendBatch = 500
-	// resendFor bounds one call: a transaction waits up to five seconds for each locked alert.
-	resendFor = time.Minute
 )
 
 // Webhooks returns the enabled webhooks of some presets. Webhooks that cannot be read are left out
@@ -62,8 +60,8 @@ func (s *Outbox) Answered(ctx context.Context, webhook uuid.UUID, instance strin
 // restarted since they were sent. It returns how many. The transaction of each batch locks the
 // alerts: an alert that is resolved before is left out, and the message about the end of one that
 // is resolved later waits for the one that is sent again. A webhook that was deleted or switched
-// off meanwhile gets nothing. An alert that somebody keeps locked is named in the error, and sent
-// again by a later call.
+// off meanwhile gets nothing. An alert that somebody keeps locked is skipped, and sent again by a
+// later call. The error names messages that could not be sent again.
 func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err error) {
 	pending, err := s.db.queries.ResendPending(ctx, webhook)
 	if err != nil || len(pending) == 0 {
@@ -76,73 +74,81 @@ func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err
 	if err != nil {
 		return 0, fmt.Errorf("find messages: %w", err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, resendFor)
-	defer cancel()
-	var failed error
+	r := resending{pass: s.newPass(), webhook: webhook, restarted: restarted}
 	for batch := range slices.Chunk(messages, resendBatch) {
-		accepts, done, err := s.resend(bounded, webhook, restarted, batch)
-		if err != nil {
-			accepts, done, err = s.resendAlone(bounded, webhook, restarted, batch)
-		}
-		resent += done
-		if failed = errors.Join(failed, err); !accepts {
-			return resent, failed
+		if !r.apart(ctx, batch) {
+			return r.resent, r.failed()
 		}
 	}
-	if failed != nil {
-		return resent, failed
+	// An attempt that is under way may have ended since the messages were chosen; then it is among them the next time.
+	if err := r.failed(); err != nil || r.skipped || pending[0].UnderWay {
+		return r.resent, err
 	}
-	if pending[0].UnderWay {
-		// It may have ended since the messages were chosen; then it is among them the next time.
-		return resent, nil
-	}
-	return resent, s.db.unattended(ctx, func(q *pgq.Queries) error {
+	return r.resent, s.db.unattended(ctx, func(q *pgq.Queries) error {
 		return q.ResendDone(ctx, pgq.ResendDoneParams{WebhookID: webhook, RestartedAt: restarted})
 	})
 }
 
-// resendAlone makes messages due again one by one, after it failed for all of them together. Those
-// that fail again are named in the error.
-func (s *Outbox) resendAlone(ctx context.Context, webhook uuid.UUID, restarted time.Time, messages []uuid.UUID) (accepts bool, resent int, failed error) {
-	for _, id := range messages {
-		if ctx.Err() != nil {
-			return false, resent, errors.Join(failed, ctx.Err())
-		}
-		wants, done, err := s.resend(ctx, webhook, restarted, []uuid.UUID{id})
-		resent += done
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("send message %s again: %w", id, err))
-		} else if !wants {
-			return false, resent, failed
-		}
-	}
-	return true, resent, failed
+// resending is one call of Resend.
+type resending struct {
+	pass
+
+	webhook   uuid.UUID
+	restarted time.Time
+	resent    int
+	// skipped says that alerts were locked by somebody else.
+	skipped bool
 }
 
-// resend makes messages due again, and returns how many, and whether the webhook accepts messages.
+// apart makes messages due again in one transaction. If that fails, it uses a transaction for each
+// message. It reports whether the others can be sent: not if the webhook accepts none, or is locked.
+func (r *resending) apart(ctx context.Context, messages []uuid.UUID) (others bool) {
+	accepts, err := r.resend(ctx, messages)
+	if err == nil {
+		return accepts
+	}
+	for _, id := range messages {
+		accepts, err := r.resend(ctx, []uuid.UUID{id})
+		if err != nil {
+			r.fail(fmt.Errorf("send message %s again: %w", id, err))
+		}
+		if !accepts {
+			return false
+		}
+	}
+	return true
+}
+
+// resend makes messages due again, and reports whether the webhook accepts messages.
 // They may have been chosen long before.
-func (s *Outbox) resend(ctx context.Context, webhook uuid.UUID, restarted time.Time, messages []uuid.UUID) (accepts bool, resent int, err error) {
-	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
-		accepting, err := q.ResendWebhook(ctx, webhook)
+func (r *resending) resend(ctx context.Context, messages []uuid.UUID) (accepts bool, err error) {
+	var done int64
+	var skipped bool
+	err = r.transact(ctx, func(q *pgq.Queries) error {
+		accepting, err := q.ResendWebhook(ctx, r.webhook)
 		if accepts = accepting > 0; err != nil || !accepts {
 			return err
 		}
-		if err := q.RetryHold(ctx, messages); err != nil {
+		free, err := q.ResendHold(ctx, messages)
+		if err != nil {
 			return fmt.Errorf("lock alerts: %w", err)
 		}
-		open, err := q.ResendOpen(ctx, pgq.ResendOpenParams{Ids: messages, Before: restarted})
+		if skipped = len(free) < len(messages); len(free) == 0 {
+			return nil
+		}
+		open, err := q.ResendOpen(ctx, pgq.ResendOpenParams{Ids: free, Before: r.restarted})
 		if err != nil {
 			return fmt.Errorf("read alerts: %w", err)
 		}
 		again := retries{
-			ids: open, webhooks: []uuid.UUID{webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,
+			ids: open, webhooks: []uuid.UUID{r.webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,
 		}
-		done, err := again.apply(ctx, q)
-		resent = int(done)
+		done, err = again.apply(ctx, q)
 		return err
 	})
 	if err != nil {
-		return false, 0, err
+		return accepts, err
 	}
-	return accepts, resent, nil
+	r.resent, r.skipped = r.resent+int(done), r.skipped || skipped
+	return accepts, nil
 }

@@ -153,7 +153,7 @@ func (r *Resender) ask(ctx context.Context, w *notify.Webhook) {
 		r.Due(ctx, w.ID, resent)
 	}
 	if err != nil && ctx.Err() == nil {
-		logger.WarnContext(ctx, "not all open alerts sent again; the rest follows: run tocsin doctor if this repeats", slog.Any("error", err))
+		logger.WarnContext(ctx, "not all open alerts sent again; the rest follows: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
 	}
 }
 

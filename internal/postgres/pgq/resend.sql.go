@@ -49,6 +49,37 @@ func (q *Queries) ResendDone(ctx context.Context, arg ResendDoneParams) error {
 	return err
 }
 
+const resendHold = `-- name: ResendHold :many
+with held as materialized (
+    select alert_id from alert
+    where alert_id in (select n.alert_id from notification n where n.notification_id = any($1::uuid[]))
+    order by alert_id
+    for no key update skip locked
+)
+select n.notification_id from notification n join held using (alert_id) where n.notification_id = any($1::uuid[])
+`
+
+// Locks those alerts of some messages that nobody else has locked, and returns the messages about them.
+func (q *Queries) ResendHold(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, resendHold, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var notification_id uuid.UUID
+		if err := rows.Scan(&notification_id); err != nil {
+			return nil, err
+		}
+		items = append(items, notification_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const resendMessages = `-- name: ResendMessages :many
 select l.notification_id
 from webhook w

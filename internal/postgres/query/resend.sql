@@ -47,6 +47,16 @@ order by a.alert_id;
 select from webhook w where w.webhook_id = @webhook_id and w.enabled and w.deleted_at is null
 for key share;
 
+-- name: ResendHold :many
+-- Locks those alerts of some messages that nobody else has locked, and returns the messages about them.
+with held as materialized (
+    select alert_id from alert
+    where alert_id in (select n.alert_id from notification n where n.notification_id = any(@ids::uuid[]))
+    order by alert_id
+    for no key update skip locked
+)
+select n.notification_id from notification n join held using (alert_id) where n.notification_id = any(@ids::uuid[]);
+
 -- name: ResendOpen :many
 -- Returns those of some messages whose alerts are open, if the attempts that delivered them began
 -- before an instant: another process may have sent them again meanwhile. The transaction has locked
