@@ -14,28 +14,41 @@ import (
 // heldFor is how long a transaction must have locks to be a finding. Those of Tocsin are shorter.
 const heldFor = 30 * time.Second
 
-// holder is a session of Postgres whose transaction has locked rows or tables of Tocsin.
+// holder is a session of Postgres, or a prepared transaction, that has locked rows or tables of Tocsin.
 type holder struct {
 	pid                                          int
 	transaction, user, application, state, locks string
-	blocked                                      int
-	// since is when the transaction began; nil if the role of Tocsin may not see that of another role.
+	// prepared is the quoted name of a prepared transaction, which has no session; otherwise empty.
+	prepared string
+	blocked  int
+	// since is when the transaction began; nil if it is prepared, or if the role of Tocsin may not see that of another role.
 	since *time.Time
 	long  bool
 }
 
-// holders reads them from the locks that a reader does not take. Every role sees these, and who waits for whom.
+// holders reads them from the locks that neither a reader takes nor maintenance beside it (vacuum, create index
+// concurrently), which keeps no rows locked. Every role sees these, and who waits for whom. Who waits is asked once for each
+// session that does, because Postgres then stops all changes of locks. A prepared transaction has the locks of its
+// transaction id, and blocks as session 0.
 const holders = `
-select l.pid, min(l.virtualtransaction), coalesce(min(a.usename), ''), coalesce(min(a.application_name), ''), coalesce(min(a.state), ''),
-	string_agg(distinct c.relname, ', '), (select count(*) from pg_stat_activity w where l.pid = any(pg_blocking_pids(w.pid))),
+with blocked as materialized (
+	select b.pid, count(distinct w.pid) as sessions
+	from (select distinct pid from pg_locks where not granted) w cross join lateral unnest(pg_blocking_pids(w.pid)) b(pid)
+	group by b.pid
+)
+select coalesce(l.pid, 0), min(l.virtualtransaction), coalesce(min(a.usename), min(p.owner), ''), coalesce(min(a.application_name), ''),
+	coalesce(min(a.state), ''), string_agg(distinct c.relname, ', '), coalesce(quote_literal(p.gid), ''), coalesce(min(b.sessions), 0),
 	min(a.xact_start), coalesce(min(a.xact_start) < clock_timestamp() - $1::interval, false)
 from pg_locks l
 join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p') and c.relnamespace = current_schema()::regnamespace
-join pg_stat_activity a on a.pid = l.pid and a.usename is not null
-where l.granted and l.mode <> 'AccessShareLock' and l.pid <> pg_backend_pid()
-	and l.database = (select oid from pg_database where datname = current_database())
-group by l.pid
-order by min(a.xact_start), l.pid`
+left join pg_stat_activity a on a.pid = l.pid and a.usename is not null
+left join pg_locks t on l.pid is null and t.pid is null and t.virtualtransaction = l.virtualtransaction and t.locktype = 'transactionid'
+left join pg_prepared_xacts p on p.transaction = t.transactionid
+left join blocked b on b.pid = coalesce(l.pid, 0)
+where l.granted and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock') and l.pid is distinct from pg_backend_pid()
+	and l.database = (select oid from pg_database where datname = current_database()) and (a.pid is not null or p.gid is not null)
+group by l.pid, p.gid
+order by min(a.xact_start), l.pid, p.gid`
 
 // locks finds sessions that keep rows of Tocsin locked, for example an open transaction in psql.
 func (d *examination) locks(ctx context.Context) {
@@ -49,20 +62,35 @@ func (d *examination) locks(ctx context.Context) {
 	}
 	for i := range found {
 		h := &found[i]
-		text := fmt.Sprintf("session %d (user %s, application %q", h.pid, h.user, h.application)
-		if h.state != "" {
-			text += ", " + h.state
-		}
-		text += ") has locked rows or tables of Tocsin"
-		if h.since != nil {
-			text += " in a transaction since " + h.since.UTC().Format(time.RFC3339)
-		}
-		d.add(clickhouse.Warn, "locks", fmt.Sprintf("%s: %s; sessions that wait for it: %d", text, h.locks, h.blocked),
-			fmt.Sprintf("end its transaction, or the session with select pg_terminate_backend(%d)", h.pid))
+		d.add(clickhouse.Warn, "locks", h.String(), h.remedy())
 	}
 	if len(found) == 0 {
 		d.add(clickhouse.OK, "locks", "no other session keeps rows locked", "")
 	}
+}
+
+// String says who has locked what.
+func (h *holder) String() string {
+	text := fmt.Sprintf("session %d (user %s, application %q", h.pid, h.user, h.application)
+	if h.prepared != "" {
+		text = fmt.Sprintf("prepared transaction %s (user %s", h.prepared, h.user)
+	}
+	if h.state != "" {
+		text += ", " + h.state
+	}
+	text += ") has locked rows or tables of Tocsin"
+	if h.since != nil {
+		text += " in a transaction since " + h.since.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s: %s; sessions that wait for it: %d", text, h.locks, h.blocked)
+}
+
+// remedy says how to end it.
+func (h *holder) remedy() string {
+	if h.prepared != "" {
+		return fmt.Sprintf("let the program that prepared it end it, or do so in Tocsin's database with rollback prepared %s", h.prepared)
+	}
+	return fmt.Sprintf("end its transaction, or the session with select pg_terminate_backend(%d)", h.pid)
 }
 
 // holders returns the sessions that have had locks for long. If it is hidden how long, those count that have them in the
@@ -111,7 +139,7 @@ func readHolders(ctx context.Context, conn *pgx.Conn) ([]holder, error) {
 		return nil, fmt.Errorf("read locks: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h holder, err error) {
-		return h, row.Scan(&h.pid, &h.transaction, &h.user, &h.application, &h.state, &h.locks, &h.blocked, &h.since, &h.long)
+		return h, row.Scan(&h.pid, &h.transaction, &h.user, &h.application, &h.state, &h.locks, &h.prepared, &h.blocked, &h.since, &h.long)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read locks: %w", err)

@@ -26,13 +26,20 @@ func TestDoctorNamesTheSessionThatKeepsRowsLocked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	locking := pgtest.Conn(t, p.PostgresURL)
+	locking, maintaining, waiting := pgtest.Conn(t, p.PostgresURL), pgtest.Conn(t, p.PostgresURL), pgtest.Conn(t, p.PostgresURL)
 	own, err := url.Parse(p.PostgresURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own.User = url.UserPassword(role, "examined")
 	p.PostgresURL = own.String()
+	vacuum, err := maintaining.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vacuum.Exec(t.Context(), `lock table webhook in share update exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
 	lines, healthy := p.examined(t)
 	want(t, lines, "OK locks: no other session keeps rows locked")
 	if !healthy {
@@ -50,12 +57,34 @@ func TestDoctorNamesTheSessionThatKeepsRowsLocked(t *testing.T) {
 		t.Fatal(tag, err)
 	}
 	pid := locking.PgConn().PID()
+	waits := make(chan error, 1)
+	go func() {
+		_, err := waiting.Exec(t.Context(), `select from webhook for update`)
+		waits <- err
+	}()
 	lines, healthy = p.examined(t)
-	want(t, lines, fmt.Sprintf("locks: session %d (user ", pid), `application "psql"`, ": webhook; sessions that wait for it: 0", fmt.Sprintf("select pg_terminate_backend(%d)", pid))
+	want(t, lines, fmt.Sprintf("locks: session %d (user ", pid), `application "psql"`, ": webhook; sessions that wait for it: 1", fmt.Sprintf("select pg_terminate_backend(%d)", pid))
 	if !healthy {
 		t.Errorf("a lock is a warning:\n%s", lines)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; err != nil {
+		t.Fatal(err)
+	}
+
+	for _, statement := range []string{`begin`, `select from webhook for update`, `prepare transaction 'ada''s'`} {
+		if _, err := locking.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, _ = p.examined(t)
+	want(t, lines, "locks: prepared transaction 'ada''s' (user ", ") has locked rows or tables of Tocsin: webhook; sessions that wait for it: 0", "rollback prepared 'ada''s'")
+	if _, err := locking.Exec(t.Context(), `rollback prepared 'ada''s'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := vacuum.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -200,7 +200,7 @@ func arguments(opts Options, port int) []string {
 		settings = append(settings, fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%d user=%s", opts.Follow.port, Superuser))
 	}
 	if opts.ThrowAway {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_prepared_transactions=8")
 	}
 	args := []string{"-D", opts.DataDir}
 	for _, setting := range append(settings, opts.Settings...) {

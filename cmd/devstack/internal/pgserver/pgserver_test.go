@@ -71,16 +71,17 @@ func TestSettings(t *testing.T) {
 	opts.Settings = []string{"work_mem=77MB"}
 	server := start(t, opts)
 	for setting, want := range map[string]string{
-		"server_encoding":         "UTF8",
-		"lc_collate":              "C",
-		"timezone":                "UTC",
-		"log_timezone":            "UTC",
-		"max_connections":         "200",
-		"fsync":                   "off",
-		"synchronous_commit":      "off",
-		"listen_addresses":        "127.0.0.1",
-		"unix_socket_directories": "",
-		"work_mem":                "77MB",
+		"server_encoding":           "UTF8",
+		"lc_collate":                "C",
+		"timezone":                  "UTC",
+		"log_timezone":              "UTC",
+		"max_connections":           "200",
+		"fsync":                     "off",
+		"synchronous_commit":        "off",
+		"max_prepared_transactions": "8",
+		"listen_addresses":          "127.0.0.1",
+		"unix_socket_directories":   "",
+		"work_mem":                  "77MB",
 	} {
 		sql := fmt.Sprintf("SELECT current_setting('%s')", setting)
 		if setting == "lc_collate" {
