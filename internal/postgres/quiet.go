@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 )
@@ -121,11 +122,14 @@ func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUI
 	due = map[uuid.UUID]int{}
 	p := s.newPass()
 	for _, w := range webhooks {
-		move := pgq.QuietMoveParams{WebhookID: w.WebhookID, Now: w.Now, EndsAt: quietHoursOf(w.QuietHours).Until(w.Now)}
-		if err := s.alone().QuietMove(ctx, move); err != nil {
-			p.fail(fmt.Errorf("move end of quiet hours: %w", err))
-		}
-		if err := s.endQuietOf(ctx, &p, w, now, due); err != nil {
+		err := fault.Guard(func() error {
+			move := pgq.QuietMoveParams{WebhookID: w.WebhookID, Now: w.Now, EndsAt: quietHoursOf(w.QuietHours).Until(w.Now)}
+			if err := s.alone().QuietMove(ctx, move); err != nil {
+				p.fail(fmt.Errorf("move end of quiet hours: %w", err))
+			}
+			return s.endQuietOf(ctx, &p, w, now, due)
+		})
+		if err != nil {
 			p.fail(fmt.Errorf("end quiet hours of webhook %s: %w", w.WebhookID, err))
 		}
 		digests, err := s.alone().QuietDigests(ctx, pgq.QuietDigestsParams{WebhookID: w.WebhookID, Now: w.Now})
