@@ -184,5 +184,22 @@ test("what the server refuses is said although the dialog was closed meanwhile",
   await user.click(remove.getByRole("button", { name: "Delete team" }));
   await user.click(remove.getByRole("button", { name: "Cancel" }));
   waiting.release();
-  expect(await screen.findByText(/^integration was not deleted\. The teams are not valid/)).toBeVisible();
+  expect(await screen.findByText("integration was not deleted. Teams 1, members 1: Is not an address.")).toBeVisible();
+});
+
+test("what the server refuses is said in the dialog that asked, with the field", async () => {
+  teams([{ name: "integration", members: ["ada@example.com"] }]);
+  server.use(
+    http.put(api("/teams"), () =>
+      problem(400, {
+        detail: "The teams are not valid",
+        errors: [{ field: "teams[0].members[0]", message: "Is not an address", code: "x" }],
+      }),
+    ),
+  );
+  const { user } = open("/teams");
+  await user.click(await screen.findByRole("button", { name: "Delete integration" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Delete integration?" }));
+  await user.click(dialog.getByRole("button", { name: "Delete team" }));
+  expect(await dialog.findByRole("alert")).toHaveTextContent("Teams 1, members 1: Is not an address");
 });

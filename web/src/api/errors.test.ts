@@ -42,3 +42,12 @@ const cases: [status: number, answer: unknown, said: string][] = [
 test.each(cases)("status %i with %j is explained, with the remedy", (status, answer, said) => {
   expect(reasonOf(new ApiError(status, answer))).toBe(said);
 });
+
+test("a refusal names each field and what is wrong with it, for it says no more itself", () => {
+  const errors = [
+    { field: "until", code: "out_of_range", message: "Must be in the future" },
+    { field: "filter.errorTypes[1]", code: "too_long", message: "At most 200 bytes" },
+  ];
+  const error = new ApiError(400, { status: 400, code: "invalid", detail: "The snooze is not valid", errors });
+  expect(reasonOf(error)).toBe("Until: Must be in the future. Filter, error types 2: At most 200 bytes");
+});

@@ -71,11 +71,32 @@ export function explain(
   }
 }
 
-/** The same in one sentence, for a passing message about a person's action, which is not repeated automatically. */
+/**
+ * The same in short, for a message about a person's action, which is not repeated automatically. Of a refusal that names
+ * fields, these are the reason: its message says only that something is not valid.
+ */
 export function reasonOf(error: unknown): string {
+  if (error instanceof ApiError && error.fields.length > 0) {
+    const reasons = error.fields.map(fieldReason);
+    return [...reasons.slice(0, -1).map(sentence), reasons.at(-1)].join(" ");
+  }
   const { what, remedy } = explain(error, "Try again in a moment.");
   if (remedy === "") return what;
-  return `${what}${/[.!?]$/.test(what) ? "" : "."} ${remedy}`;
+  return `${sentence(what)} ${remedy}`;
+}
+
+const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+/** What is wrong with a field, for a place that does not show the field. */
+export const fieldReason = ({ field, message }: FieldError) => `${fieldWords(field)}: ${message}`;
+
+/** A path of the API in words: `filter.errorTypes[1]` is "Filter, error types 2". */
+function fieldWords(path: string): string {
+  const words = path
+    .replace(/\[(\d+)\]/g, (_, index) => ` ${Number(index) + 1}`)
+    .replace(/([a-z\d])([A-Z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`)
+    .replaceAll(".", ", ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** Whether there was no answer at all. */

@@ -1,5 +1,5 @@
 import type { FieldError } from "./client";
-import { ApiError, reasonOf } from "./errors";
+import { ApiError, fieldReason, reasonOf } from "./errors";
 
 export interface Placed {
   fields: Record<string, string>;
@@ -13,11 +13,12 @@ export interface Placed {
 export function placeFields(errors: readonly FieldError[], known: readonly string[]): Placed {
   const fields: Record<string, string> = {};
   const rest: string[] = [];
-  for (const { field, message } of errors) {
+  for (const refused of errors) {
+    const { field, message } = refused;
     const home = known
       .filter((name) => field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`))
       .sort((a, b) => b.length - a.length)[0];
-    if (home === undefined) rest.push(`${fieldWords(field)}: ${message}`);
+    if (home === undefined) rest.push(fieldReason(refused));
     else fields[home] = fields[home] === undefined ? message : `${fields[home]} ${message}`;
   }
   return { fields, rest };
@@ -31,13 +32,4 @@ export function placeErrors(error: unknown, known: readonly string[]): Placed {
   if (!(error instanceof ApiError)) return { fields: {}, rest: [reasonOf(error)] };
   if (error.fields.length === 0) return { fields: {}, rest: [reasonOf(error)] };
   return placeFields(error.fields, known);
-}
-
-/** A path of the API in words: `filter.errorTypes[1]` is "Filter, error types 2". */
-function fieldWords(path: string): string {
-  const words = path
-    .replace(/\[(\d+)\]/g, (_, index) => ` ${Number(index) + 1}`)
-    .replace(/([a-z\d])([A-Z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`)
-    .replaceAll(".", ", ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

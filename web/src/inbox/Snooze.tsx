@@ -3,7 +3,6 @@ import { useState } from "react";
 import { alertKeys, snoozeAlert, unsnoozeAlert } from "../api/alerts";
 import type { Alert } from "../api/client";
 import { reasonOf } from "../api/errors";
-import { placeErrors } from "../api/fields";
 import { Button, Key } from "../ui/Button";
 import { useCommands } from "../ui/commands";
 import { FormDialog } from "../ui/FormDialog";
@@ -41,7 +40,7 @@ function useSnooze(alert: Alert, onDone: () => void) {
     onError: (error, until) => {
       if (until === "") toast(`The snooze of “${alert.title}” was not ended. ${reasonOf(error)}`, "failed");
       // The dialog says so itself.
-      else if (!here()) toast(`“${alert.title}” was not snoozed. ${whyNot(error)}`, "failed");
+      else if (!here()) toast(`“${alert.title}” was not snoozed. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
@@ -80,9 +79,6 @@ export function SnoozeButton({ alert }: { alert: Alert }) {
 
 const chosen = "chosen";
 
-/** Why an alert was not snoozed, with what is wrong with the time. */
-const whyNot = (error: unknown) => placeErrors(error, []).rest.join(" ");
-
 function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void }) {
   const [offered] = useState(() => naps(new Date()));
   const [choice, setChoice] = useState(offered[0]?.value ?? chosen);
@@ -95,7 +91,7 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
     setMissing(at === "");
     if (at !== "") snooze.mutate(at);
   };
-  const problem = missing ? "Choose a time." : snooze.error ? whyNot(snooze.error) : undefined;
+  const problem = missing ? "Choose a time." : snooze.error ? reasonOf(snooze.error) : undefined;
   return (
     <FormDialog
       title="Snooze this alert"

@@ -1,5 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
+import { reasonOf } from "../api/errors";
 import { type Placed, placeErrors } from "../api/fields";
 import { useToast } from "./toast";
 import { useHere } from "./useHere";
@@ -39,7 +40,7 @@ export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
     onSuccess: onSaved ?? (() => undefined),
     onError: async (error) => {
       if (!here()) {
-        toast(`Not saved. ${placeErrors(error, []).rest.join(" ")}`, "failed");
+        toast(`Not saved. ${reasonOf(error)}`, "failed");
         return;
       }
       if (await onRefused?.(error)) return;
