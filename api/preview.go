@@ -64,7 +64,7 @@ func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefin
 	}
 	d.Name = req.Body.Definition.Name
 	answer, err := s.preview(ctx, preview.Request{TenantID: tenantOf(ctx), Definition: d, Version: 1, Last: last})
-	return PreviewRuleDefinition200JSONResponse(answer), err
+	return PreviewRuleDefinition200JSONResponse(answer), inside("definition.", err)
 }
 
 // inside prefixes the fields of a fault with a path.

@@ -32,7 +32,7 @@ func (s *server) PreviewRuleEdit(ctx context.Context, req PreviewRuleEditRequest
 	after.Definition, after.Version = d, r.Version+1
 	found, err := s.Previewer.Difference(ctx, before, after)
 	if err != nil {
-		return nil, fromSource("preview edit", err)
+		return nil, inside("definition.", fromSource("preview edit", err))
 	}
 	return PreviewRuleEdit200JSONResponse{
 		From: time.Unix(0, found.FromNS).UTC(), To: time.Unix(0, found.ToNS).UTC(), CoveredFrom: time.Unix(0, found.CoveredFromNS).UTC(),

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"tocsin/cursor"
 	"tocsin/evaluator/explain"
 	"tocsin/evaluator/preview"
+	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -339,4 +341,24 @@ func TestUsualDurationIsOfTheSameRouteBefore(t *testing.T) {
 	b.past.err = errors.New("clickhouse is away")
 	b.do("GET", path, "").want(503)
 	b.do("GET", "/api/v1/alerts/"+uuid.NewString()+"/usual-duration", "").problem(404, "not_found")
+}
+
+// TestARuleThatIsTooLongForTheSourceIsAnInvalidField has a source that refuses the condition of a rule.
+func TestARuleThatIsTooLongForTheSourceIsAnInvalidField(t *testing.T) {
+	b := newBench(t)
+	stored := into[api.Rule](b.do("POST", "/api/v1/rules", ruleBody).want(201))
+	path := "/api/v1/rules/" + stored.ID.String()
+	b.past.err = fmt.Errorf("preview: %w", fault.InvalidFields("the rule", []fault.Field{{Field: "scope", Code: "query_too_long", Message: "Is too long"}}))
+	hour := fmt.Sprintf(`{"from":%q,"to":%q}`, instant().Add(-2*time.Hour).Format(time.RFC3339), instant().Add(-time.Hour).Format(time.RFC3339))
+	for _, c := range []struct{ path, body, field string }{
+		{"/api/v1/rules/preview", `{"definition":` + ruleBody + `}`, "definition.scope"},
+		{path + "/preview", "", "scope"},
+		{path + "/preview/difference", `{"definition":` + ruleBody + `}`, "definition.scope"},
+		{path + "/replays/preview", hour, "scope"},
+	} {
+		p := b.do("POST", c.path, c.body).problem(400, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != c.field || p.Errors[0].Code != "query_too_long" {
+			t.Errorf("%s: errors %+v", c.path, p.Errors)
+		}
+	}
 }

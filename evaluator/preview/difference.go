@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -36,7 +37,8 @@ type Changed struct {
 
 // Difference compares two versions of a rule. They have the same tenant, rule and length of the
 // range. Two alerts about exchanges are the same if the exchange is; two alerts about windows are
-// the same if they are about one group and fire within one window.
+// the same if they are about one group and fire within one window. A fault of the earlier version is a
+// [fault.Conflict], because it is none of the edit.
 func (p *Previewer) Difference(ctx context.Context, before, after Request) (Difference, error) {
 	began := p.Clock()
 	to, err := p.end(ctx, &after)
@@ -50,7 +52,11 @@ func (p *Previewer) Difference(ctx context.Context, before, after Request) (Diff
 			return Difference{}, err
 		}
 		runs[i].comparing = true
-		if err := runs[i].read(ctx); err != nil {
+		err := runs[i].read(ctx)
+		if r == &before && fault.KindOf(err) == fault.Invalid {
+			return Difference{}, fault.New(fault.Conflict, "the stored version of the rule cannot be previewed, so nothing can be compared with it; preview the new version by itself")
+		}
+		if err != nil {
 			return Difference{}, err
 		}
 	}

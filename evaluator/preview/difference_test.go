@@ -1,7 +1,9 @@
 package preview_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -64,6 +68,37 @@ func TestDifferenceNamesWhatAnEditChanges(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+// refusing is a history that refuses the conditions of one application.
+type refusing struct {
+	*history
+
+	application string
+}
+
+func (r refusing) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
+	if slices.Contains(q.Narrow.Scope.Applications, r.application) {
+		return source.Page{}, fault.InvalidFields("the rule", []fault.Field{{Field: "scope", Code: "query_too_long", Message: "Is too long"}})
+	}
+	return r.history.Scan(ctx, q)
+}
+
+// TestDifferenceToARefusedVersion has a source that refuses the condition of one of the two versions.
+func TestDifferenceToARefusedVersion(t *testing.T) {
+	h := newHistory()
+	p := previewer(h)
+	p.Source = refusing{h, "long"}
+	long, short := rules.Definition{Scope: rules.Scope{Applications: []string{"long"}}}, rules.Definition{}
+	for _, c := range []struct {
+		before, after rules.Definition
+		want          fault.Kind
+	}{{long, short, fault.Conflict}, {short, long, fault.Invalid}} {
+		c.before.FireMode, c.after.FireMode = rules.PerExchange, rules.PerExchange
+		if _, err := p.Difference(t.Context(), version(c.before), version(c.after)); fault.KindOf(err) != c.want {
+			t.Errorf("%v to %v: %v", c.before.Scope, c.after.Scope, err)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/source"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -133,7 +134,7 @@ LIMIT {limit:UInt64}%[8]s
 }
 
 // Scan returns the exchanges of a range in the order of their positions, or [source.ErrTooMuch]
-// if they are larger than the bound.
+// if they are larger than the bound. A condition that is too long for ClickHouse is a fault of the rule.
 func (s *Source) Scan(ctx context.Context, scan source.Scan) (source.Page, error) {
 	p, err := scanned(&s.mapping, scan)
 	if err != nil {
@@ -145,9 +146,31 @@ func (s *Source) Scan(ctx context.Context, scan source.Scan) (source.Page, error
 		// This exchange has no id. If it were dropped here, a full page would look like the last
 		// one.
 		p.strict = true
-		return s.page(ctx, p)
+		answer, err = s.page(ctx, p)
 	}
-	return answer, err
+	return answer, s.tooLong(scan.Narrow, err)
+}
+
+// tooLong names the part of a rule because of which ClickHouse does not parse a scan.
+func (s *Source) tooLong(n *source.Narrowing, err error) error {
+	refusal, ok := errors.AsType[*RefusedError](err)
+	if n == nil || !ok || refusal.Text != queryTooLong {
+		return err
+	}
+	whole, wrong := predicate(&s.mapping, n.Scope, n.Filter)
+	named, wrongScope := predicate(&s.mapping, n.Scope, rules.Filter{})
+	if wrong != nil || wrongScope != nil {
+		return err
+	}
+	longer := fault.Field{
+		Field: "scope", Code: "query_too_long",
+		Message: "Is too long for ClickHouse: use fewer names and fewer wildcards, or raise max_query_size in the settings profile of Tocsin's user",
+	}
+	if 2*len(named.sql) < len(whole.sql) {
+		longer.Field = "filter"
+		longer.Message = "Is too long for ClickHouse: use fewer values, or raise max_query_size in the settings profile of Tocsin's user"
+	}
+	return fault.InvalidFields("the rule", []fault.Field{longer})
 }
 
 // page reads a page. It asks for one row more than the limit, and drops the last position unless

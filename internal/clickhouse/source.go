@@ -194,6 +194,9 @@ const (
 	memoryLimitExceeded, syntaxError                      = 241, 62
 )
 
+// queryTooLong is the text of a [RefusedError] about a query that ClickHouse does not parse because of its length.
+const queryTooLong = "the query is longer than max_query_size"
+
 // RefusedError is an error that ClickHouse returned, unlike one of the connection to it.
 type RefusedError struct {
 	// Code is ClickHouse's number of the error, Text its first sentence: the rest quotes the query.
@@ -221,7 +224,7 @@ func (s *Source) explain(err error) error {
 	message, _, _ := strings.Cut(said.Message, " in scope ")
 	refusal := &RefusedError{Code: said.Code, Text: message, Remedy: s.remedy(said.Code)}
 	if said.Code == syntaxError && strings.Contains(message, "max_query_size") {
-		refusal.Text = "the query is longer than max_query_size"
+		refusal.Text = queryTooLong
 		refusal.Remedy = "use fewer names and fewer wildcards in the rule, or raise max_query_size in the user's settings profile"
 	}
 	if said.Code == tooManyRowsOrBytes {

@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/window/counting"
 	"tocsin/internal/chtest"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -67,6 +69,35 @@ func TestRuleThatIsTooLongForClickHouseFailsAlone(t *testing.T) {
 		}
 		if why := p.Failed[list[1].ID]; pass > 0 && (why == nil || !strings.Contains(why.Error(), "raise max_query_size")) {
 			t.Errorf("the rule fails with %v", why)
+		}
+	}
+}
+
+// TestAScanNamesThePartOfARuleThatIsTooLong has rules whose conditions ClickHouse does not parse, as a preview or a replay
+// reads them: the first because of its wildcards, the second mostly because of its values.
+func TestAScanNamesThePartOfARuleThatIsTooLong(t *testing.T) {
+	ch := open(t, chtest.New(t))
+	names, values := make([]string, 100), make([]string, 100)
+	for i := range names {
+		names[i], values[i] = strings.Repeat("*a", rules.MaxWildcards)+fmt.Sprint(i), fmt.Sprint(i)
+	}
+	attributes := make([]rules.AttributeMatch, 50)
+	for i := range attributes {
+		attributes[i] = rules.AttributeMatch{Key: fmt.Sprint("key", i), Op: rules.AttributeIn, Values: values}
+	}
+	for _, c := range []struct {
+		longer string
+		rule   source.Narrowing
+	}{
+		{"scope", source.Narrowing{Scope: rules.Scope{Applications: names, NotApplications: names, Routes: names, NotRoutes: names}, Filter: rules.Filter{ErrorTypes: values}}},
+		{"filter", source.Narrowing{Scope: rules.Scope{Routes: names[:45]}, Filter: rules.Filter{ErrorTypes: values, Attributes: attributes}}},
+	} {
+		_, err := ch.Scan(t.Context(), source.Scan{
+			Tenants: source.Tenants{Names: []string{"a"}}, BeforeNS: base, Statuses: []rules.Status{rules.Failed}, Limit: 1, Narrow: &c.rule,
+		})
+		wrong, ok := errors.AsType[*fault.Error](err)
+		if !ok || wrong.Kind != fault.Invalid || len(wrong.Fields) != 1 || wrong.Fields[0].Field != c.longer || !strings.Contains(err.Error(), "max_query_size") {
+			t.Errorf("a long %s fails with %v", c.longer, err)
 		}
 	}
 }

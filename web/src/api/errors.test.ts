@@ -36,6 +36,16 @@ const cases: [status: number, answer: unknown, said: string][] = [
     { status: 429, code: "too_many_requests", detail: "Too many attempts; try again in 30 s" },
     "Too many attempts; try again in 30 s",
   ],
+  [
+    400,
+    {
+      status: 400,
+      code: "invalid",
+      detail: "Invalid format for parameter id: error parsing 'x' as UUID",
+      errors: [{ field: "id", code: "type", message: "Cannot be read: error parsing 'x' as UUID" }],
+    },
+    "Not found. Check the URL.",
+  ],
   [429, "slow down", "The request failed with status 429. Wait a minute, then try again."],
 ];
 

@@ -46,6 +46,9 @@ export function explain(
     // The URL contains an ID in the wrong format.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
       return { what: "Not found.", remedy: "Check the URL." };
+    // The message says only that something is not valid.
+    case error.fields.length > 0:
+      return { what: inSentences(error.fields.map(fieldReason)), remedy: "" };
     case error.status === 404:
       return { what: error.message, remedy: "It may have been deleted. Check the URL." };
     case error.status === 412:
@@ -71,19 +74,15 @@ export function explain(
   }
 }
 
-/**
- * The same in short, for a message about a person's action, which is not repeated automatically. Of a refusal that names
- * fields, these are the reason: its message says only that something is not valid.
- */
+/** The same in one sentence, for a passing message about a person's action, which is not repeated automatically. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof ApiError && error.fields.length > 0) {
-    const reasons = error.fields.map(fieldReason);
-    return [...reasons.slice(0, -1).map(sentence), reasons.at(-1)].join(" ");
-  }
   const { what, remedy } = explain(error, "Try again in a moment.");
   if (remedy === "") return what;
   return `${sentence(what)} ${remedy}`;
 }
+
+const inSentences = (reasons: readonly string[]) =>
+  reasons.map((reason, index) => (index < reasons.length - 1 ? sentence(reason) : reason)).join(" ");
 
 const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 

@@ -30,6 +30,21 @@ test.each([
   expect(await screen.findByText(said)).toBeVisible();
 });
 
+test("a rule whose preview is refused because it is too long says so, and can be saved", async () => {
+  const message = "Is too long for ClickHouse: use fewer names";
+  server.use(
+    http.post(api("/rules/preview"), () =>
+      problem(400, { errors: [{ field: "definition.scope", code: "query_too_long", message }] }),
+    ),
+    http.post(api("/rules"), () => HttpResponse.json(aRule(), { status: 201 })),
+  );
+  const { user } = open("/rules/new");
+  await paste(user, await screen.findByLabelText("Name"), "Failed orders");
+  expect(await screen.findByText(`Definition, scope: ${message}`)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create rule" }));
+  expect(await screen.findByText(/was created/)).toBeVisible();
+});
+
 test("a refused rule shows the API's words beside the fields", async () => {
   server.use(
     http.post(api("/rules"), () =>

@@ -130,9 +130,15 @@ interface Query<T> {
   refetch: () => unknown;
 }
 
+/** The code of a condition that is too long for a query. The rule can be saved: single exchanges are evaluated without it. */
+const unreadable = "query_too_long";
+
 function answer<T>(query: Query<T>, current: boolean, prefix: string): Preview<T> {
   const { error } = query;
-  const fields = error instanceof ApiError ? error.fields.filter(({ field }) => field.startsWith(prefix)) : [];
+  const fields =
+    error instanceof ApiError
+      ? error.fields.filter(({ field, code }) => field.startsWith(prefix) && code !== unreadable)
+      : [];
   return {
     data: query.data,
     outdated: !current || query.isPlaceholderData || error !== null,
