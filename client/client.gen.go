@@ -5228,10 +5228,10 @@ type ClientInterface interface {
 	//
 	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
 	// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
-	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
-	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
-	// if the connection is open. The stream may end at any time: connect again.
+	// reconnects with `Last-Event-ID` to the same replica gets no event if nothing has changed; otherwise, it gets one
+	// event for everything that it may have missed, with `missed`. The event `beat` is sent at the beginning and every
+	// few seconds, without an ID; its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of
+	// `beat`, it has failed, even if the connection is open. The stream may end at any time: connect again.
 	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6890,10 +6890,10 @@ func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEd
 //
 // The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
 // and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
-// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
-// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
-// if the connection is open. The stream may end at any time: connect again.
+// reconnects with `Last-Event-ID` to the same replica gets no event if nothing has changed; otherwise, it gets one
+// event for everything that it may have missed, with `missed`. The event `beat` is sent at the beginning and every
+// few seconds, without an ID; its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of
+// `beat`, it has failed, even if the connection is open. The stream may end at any time: connect again.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14943,10 +14943,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
 	// and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
-	// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-	// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
-	// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
-	// if the connection is open. The stream may end at any time: connect again.
+	// reconnects with `Last-Event-ID` to the same replica gets no event if nothing has changed; otherwise, it gets one
+	// event for everything that it may have missed, with `missed`. The event `beat` is sent at the beginning and every
+	// few seconds, without an ID; its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of
+	// `beat`, it has failed, even if the connection is open. The stream may end at any time: connect again.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21993,10 +21993,10 @@ func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context
 //
 // The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
 // and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
-// reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-// that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
-// its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
-// if the connection is open. The stream may end at any time: connect again.
+// reconnects with `Last-Event-ID` to the same replica gets no event if nothing has changed; otherwise, it gets one
+// event for everything that it may have missed, with `missed`. The event `beat` is sent at the beginning and every
+// few seconds, without an ID; its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of
+// `beat`, it has failed, even if the connection is open. The stream may end at any time: connect again.
 //
 // Returns a wrapper object for the known response body format(s).
 //

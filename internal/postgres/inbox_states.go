@@ -23,9 +23,14 @@ import (
 // change may have a smaller number than others that were seen before: it gets its number when its
 // transaction begins, and is seen when that commits, which may be much later for an action on many
 // alerts. If the counts differ and nothing changed, alerts were deleted. Then it is unknown which.
+//
+// Two processes that look at different times may see the same newest change and counts, and only one of them
+// a change that committed late. So a fingerprint is of one process.
 type InboxStates struct {
 	db    *DB
 	clock func() time.Time
+	// process is part of each fingerprint.
+	process string
 
 	mu      sync.Mutex
 	inboxes map[string]counted
@@ -33,7 +38,7 @@ type InboxStates struct {
 
 // InboxStates returns the watch on inboxes for the API. The clock measures how long counting takes.
 func (db *DB) InboxStates(clock func() time.Time) *InboxStates {
-	return &InboxStates{db: db, clock: clock, inboxes: map[string]counted{}}
+	return &InboxStates{db: db, clock: clock, process: uuid.NewString()[:8], inboxes: map[string]counted{}}
 }
 
 // counted is the last count of an inbox.
@@ -147,7 +152,7 @@ func (p *InboxStates) InboxState(ctx context.Context, tenant string) (api.InboxS
 	p.mu.Unlock()
 	n := c.counts
 	state := api.InboxState{
-		Fingerprint: fmt.Sprintf("%d-%d-%d-%d-%d-%d", now.newest, c.late, n.Pending, n.Firing, n.Acknowledged, n.Resolved), Counts: n,
+		Fingerprint: fmt.Sprintf("%d-%d-%d-%d-%d-%d-%s", now.newest, c.late, n.Pending, n.Firing, n.Acknowledged, n.Resolved, p.process), Counts: n,
 	}
 	if (something || n == counts) && len(changed) <= api.MaxChanged {
 		state.Changed = changed

@@ -296,6 +296,34 @@ func TestInboxStateNamesWhatCommitsLate(t *testing.T) {
 	}
 }
 
+// TestAStateIsOfOneReplica has a change commit late, after a page has disconnected from the replica that saw the newest
+// one and before another replica looks. The state there must not seem to be the one that the page has seen.
+func TestAStateIsOfOneReplica(t *testing.T) {
+	db, conn := inboxOf(t)
+	insert(t, conn, raised{id: "1", severity: "INFO"}, raised{id: "2", severity: "INFO"})
+	here, there := looking(t, db), looking(t, db)
+	late := pgtest.Conn(t, conn.Config().ConnString())
+	exec := func(in *pgx.Conn, sql string, args ...any) {
+		t.Helper()
+		if _, err := in.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const change = `update alert set change = nextval('alert_change') where alert_id = $1`
+	there()
+	exec(late, "begin")
+	exec(late, change, alertID("1"))
+	exec(conn, change, alertID("2"))
+	seen := here().Fingerprint
+	exec(late, "commit")
+	if state := there(); state.Fingerprint == seen {
+		t.Errorf("a replica that had looked before says %s, which the page has seen", seen)
+	}
+	if state := looking(t, db)(); state.Fingerprint == seen {
+		t.Errorf("a replica that has just started says %s, which the page has seen", seen)
+	}
+}
+
 // TestGroupsSumUpTheirDeliveries has alerts of two issues with messages in several states.
 func TestGroupsSumUpTheirDeliveries(t *testing.T) {
 	db, conn := inboxOf(t)

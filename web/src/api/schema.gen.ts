@@ -541,10 +541,10 @@ export interface paths {
          * Follow the inbox by server-sent events
          * @description The event `alerts` is sent once at the beginning and whenever the inbox has changed. Its data is an `AlertsEvent`,
          *     and its ID identifies the state of the inbox and begins with the number of its newest change. A client that
-         *     reconnects with `Last-Event-ID` gets no event if nothing has changed; otherwise, it gets one event for everything
-         *     that it has missed, with `missed`. The event `beat` is sent at the beginning and every few seconds, without an ID;
-         *     its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of `beat`, it has failed, even
-         *     if the connection is open. The stream may end at any time: connect again.
+         *     reconnects with `Last-Event-ID` to the same replica gets no event if nothing has changed; otherwise, it gets one
+         *     event for everything that it may have missed, with `missed`. The event `beat` is sent at the beginning and every
+         *     few seconds, without an ID; its data is a `BeatEvent`. If a stream sends nothing for longer than two intervals of
+         *     `beat`, it has failed, even if the connection is open. The stream may end at any time: connect again.
          */
         get: operations["streamEvents"];
         put?: never;
