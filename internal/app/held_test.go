@@ -40,11 +40,11 @@ func TestThrottlingEnds(t *testing.T) {
 	// What counts is not the age of messages, but for how long the receiver has asked for pauses.
 	span := notify.DefaultPolicy().Span()
 	w.exec(`update outbox set since = now() - interval '27 h' where notification_id in (select notification_id from outbox order by notification_id limit 15)`)
-	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 0 {
+	if ended, _, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 0 {
 		t.Errorf("%d ended too early, %v", ended, err)
 	}
 	w.exec(`update webhook_state set held_since = now() - interval '27 h' where holds > 0`)
-	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 15 {
+	if ended, _, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 15 {
 		t.Errorf("%d ended, want 15; %v", ended, err)
 	}
 	w.wantColumn("ended", `select status || ' ' || count(*) from settlement group by status`, "EXHAUSTED 15")
@@ -70,7 +70,7 @@ func TestOneThrottlingEndsNothingOld(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 	})
 	w.deliver()
-	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), notify.DefaultPolicy().Span()); err != nil || ended > 0 {
+	if ended, _, err := w.db.Outbox().ExpireHeld(t.Context(), notify.DefaultPolicy().Span()); err != nil || ended > 0 {
 		t.Errorf("%d ended, %v", ended, err)
 	}
 	w.wantColumn("waiting", `select count(*)::text from outbox`, "20")
@@ -91,7 +91,7 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	var replicas sync.WaitGroup
 	for range 2 {
 		replicas.Go(func() {
-			if _, err := w.db.Outbox().ExpireHeld(context.WithoutCancel(t.Context()), notify.DefaultPolicy().Span()); err != nil {
+			if _, _, err := w.db.Outbox().ExpireHeld(context.WithoutCancel(t.Context()), notify.DefaultPolicy().Span()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -117,7 +117,7 @@ func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 	})
 	w.deliver()
-	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), notify.DefaultPolicy().Span()); err == nil || ended > 0 {
+	if ended, _, err := w.db.Outbox().ExpireHeld(t.Context(), notify.DefaultPolicy().Span()); err == nil || ended > 0 {
 		t.Errorf("%d ended, %v", ended, err)
 	}
 	w.wantColumn("held", `select (held_until > now())::text from webhook`, "true")

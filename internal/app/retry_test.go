@@ -49,7 +49,7 @@ func (w *world) retry(id uuid.UUID) error {
 func (w *world) retryAll(order api.RetryOrder) api.Retried {
 	w.t.Helper()
 	order.Actor = actor
-	done, err := w.db.Record(nil).RetryAll(w.t.Context(), tenant, order)
+	done, _, err := w.db.Record(nil).RetryAll(w.t.Context(), tenant, order)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestTwoPeopleRetryAtOnce(t *testing.T) {
 		go func() { ended <- w.retry(alone) }()
 		go func() { ended <- w.retry(member) }()
 		go func() {
-			_, err := w.db.Record(nil).RetryAll(t.Context(), tenant, everything)
+			_, _, err := w.db.Record(nil).RetryAll(t.Context(), tenant, everything)
 			ended <- err
 		}()
 	}
@@ -333,7 +333,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 		}()
 		go func() {
 			for range 40 {
-				if _, err := w.db.Record(nil).RetryAll(t.Context(), tenant, order); err != nil {
+				if _, _, err := w.db.Record(nil).RetryAll(t.Context(), tenant, order); err != nil {
 					ended <- err
 					return
 				}
@@ -511,31 +511,104 @@ func TestRetryWakesTheDispatcher(t *testing.T) {
 	}
 }
 
-// TestARetryNamesItsWebhook checks that the wake-up after a person's retry names the webhook. Without that, a dispatcher
-// whose looks at the whole queue are slow finds the message only by its next one, which may be minutes later.
-func TestARetryNamesItsWebhook(t *testing.T) {
+// TestWakeUpsNameTheirWebhooks checks that the wake-ups after a person's retries, and after the leases of a dead replica are
+// released, name the webhook. Without that, a dispatcher whose looks at the whole queue are slow finds the message only by
+// its next one, which may be minutes later.
+func TestWakeUpsNameTheirWebhooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadRequest)
 	hook := w.webhook("ops")
 	w.raiseFor(hook, "a")
 	w.deliver()
-	base, _ := w.replica(func(o *app.Options) { o.Roles, o.Bus.Name = []app.Role{app.RoleAPI}, "heard" })
-	listener := pgtest.Conn(t, w.pgURL)
-	if _, err := listener.Exec(t.Context(), `listen "heard"`); err != nil {
-		t.Fatal(err)
+	base, _ := w.replica(func(o *app.Options) {
+		o.Roles, o.Bus.Name = []app.Role{app.RoleAPI}, "heard"
+		// A replica declares none dead before its own heartbeats have succeeded for as long.
+		o.HeartbeatInterval, o.DeadAfter, o.DeadCheckInterval = 200*time.Millisecond, 3*time.Second, 100*time.Millisecond
+	})
+	wakeUp := w.listen("heard")
+	retry := func(path string, body any) func() {
+		return func() {
+			if status, answer := call(t, http.MethodPost, base+"/api/v1/notifications"+path, body); status != http.StatusOK {
+				t.Errorf("%d %v", status, answer)
+			}
+		}
 	}
-	path := base + "/api/v1/notifications/" + w.one(anyNotification).String() + "/retry"
-	if status, answer := call(t, http.MethodPost, path, nil); status != http.StatusOK {
-		t.Fatalf("%d %v", status, answer)
+	all := map[string]any{"filter": map[string]any{"status": []string{"FAILED"}}}
+	for _, c := range []struct {
+		after string
+		do    func()
+	}{
+		{"a retry", retry("/"+w.one(anyNotification).String()+"/retry", nil)},
+		{"a retry of all", retry("/retry", all)},
+		{"the death of a replica", func() {
+			w.exec(`update outbox set claimed_by = 'dead', claim_token = 7, due_at = now() + interval '1 h'`)
+			w.exec(`insert into replica (replica_id, host, pid, version, roles, beat_at) values ('dead', '', 1, '', '{}', now() - interval '1 h')`)
+		}},
+	} {
+		c.do()
+		if text := wakeUp(); !strings.Contains(text, hook.String()) {
+			t.Errorf("after %s, the wake-up %s does not name the webhook %s", c.after, text, hook)
+		}
+		if c.after == "a retry" {
+			w.exec(`with gone as (delete from outbox returning notification_id)
+				insert into settlement (notification_id, tenant_id, status) select notification_id, $1, 'FAILED' from gone`, tenant)
+		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
-	defer cancel()
-	wakeUp, err := listener.WaitForNotification(ctx)
-	if err != nil {
-		t.Fatal(err)
+	w.exec(`update outbox set claimed_by = 'leaving', claim_token = 7, due_at = now() + interval '1 h'`)
+	released, err := w.db.Replicas().Leave(t.Context(), "leaving")
+	if err != nil || released.Notifications != 1 || !slices.Equal(released.Webhooks, []uuid.UUID{hook}) {
+		t.Errorf("a replica that leaves releases %+v, %v", released, err)
 	}
-	if !strings.Contains(wakeUp.Payload, hook.String()) {
-		t.Errorf("the wake-up %s does not name the webhook %s", wakeUp.Payload, hook)
+}
+
+// TestTasksNameTheWebhooksOfOperators does the same for the tasks that notify operators.
+func TestTasksNameTheWebhooksOfOperators(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]string{
+		"open breaker": `update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 h' where webhook_id = $1`,
+		"held messages": `with state as (update webhook_state set holds = 1, held_since = now() - interval '30 days' where webhook_id = $1),
+			old as (update outbox set since = now() - interval '30 days', due_at = now() + interval '1 h', ready_at = now() + interval '1 h' where webhook_id = $1)
+			update webhook set held_until = now() + interval '1 h' where webhook_id = $1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.operators()
+			hook := w.webhook("ops")
+			w.answers(http.StatusServiceUnavailable)
+			w.raiseFor(hook, "a")
+			w.deliver()
+			w.exec(trouble, hook)
+			wakeUp := w.listen("heard")
+			w.replica(func(o *app.Options) { o.Roles, o.Bus.Name = []app.Role{app.RoleDispatch}, "heard" })
+			operators := w.one(`select webhook_id::text from webhook where operators`)
+			if text := wakeUp(); !strings.Contains(text, operators.String()) {
+				t.Errorf("the wake-up %s does not name the webhook %s", text, operators)
+			}
+		})
+	}
+}
+
+// listen returns a function that waits for the next wake-up of a bus over Postgres.
+func (w *world) listen(bus string) func() string {
+	w.t.Helper()
+	conn := pgtest.Conn(w.t, w.pgURL)
+	if _, err := conn.Exec(w.t.Context(), `listen "`+bus+`"`); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() string {
+		w.t.Helper()
+		ctx, cancel := context.WithTimeout(w.t.Context(), waitLimit)
+		defer cancel()
+		for {
+			heard, err := conn.WaitForNotification(ctx)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if !strings.Contains(heard.Payload, `"probe"`) {
+				return heard.Payload
+			}
+		}
 	}
 }

@@ -58,14 +58,14 @@ func (a *App) runTasks(ctx context.Context) {
 // notifyOpenBreakers notifies operators of webhooks that have not responded for long.
 func (a *App) notifyOpenBreakers(ctx context.Context) error {
 	notifications, err := a.outbox.NotifyOpenBreakers(ctx, breakerOpenFor)
-	a.dispatchers.wake(ctx, notifications)
+	a.dispatchers.notified(ctx, notifications)
 	return err
 }
 
 // expireHeld ends messages whose receivers have asked for pauses for too long.
 func (a *App) expireHeld(ctx context.Context) error {
-	ended, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
-	a.dispatchers.wake(ctx, ended)
+	_, notified, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
+	a.dispatchers.wake(ctx, len(notified), notified...)
 	return err
 }
 

@@ -121,15 +121,22 @@ func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 		from webhook w where w.webhook_id = s.webhook_id and not w.operators`)
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no alert'; end $$`)
 	w.exec(`create trigger refuse before insert on alert for each row when (new.title = 'Webhook one is not responding') execute function refuse()`)
+	look := func() (written int, err error) {
+		byWebhook, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute)
+		for _, n := range byWebhook {
+			written += n
+		}
+		return written, err
+	}
 	for n := range 2 {
-		written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute)
+		written, err := look()
 		if want := 2 - 2*n; err == nil || written != want {
 			t.Errorf("look %d: %d notifications, %v; want %d, and an error", n+1, written, err, want)
 		}
 	}
 	w.wantColumn("alerts", `select title from alert where health order by title`, "Webhook three is not responding", "Webhook two is not responding")
 	w.exec(`drop trigger refuse on alert`)
-	if written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute); err != nil || written != 1 {
+	if written, err := look(); err != nil || written != 1 {
 		t.Errorf("then %d notifications, %v", written, err)
 	}
 }

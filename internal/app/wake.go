@@ -58,18 +58,16 @@ type replicas struct {
 // Reap releases what dead replicas hold.
 func (r replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
 	reaped, err := r.Replicas.Reap(ctx, request)
-	released := 0
 	for _, dead := range reaped.Released {
-		released += dead.Notifications
+		r.dispatchers.wake(ctx, dead.Notifications, dead.Webhooks...)
 	}
-	r.dispatchers.wake(ctx, released)
 	return reaped, err
 }
 
 // Leave releases what this replica holds.
 func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released, err := r.Replicas.Leave(ctx, id)
-	r.dispatchers.wake(ctx, released.Notifications)
+	r.dispatchers.wake(ctx, released.Notifications, released.Webhooks...)
 	return released, err
 }
 
@@ -90,8 +88,8 @@ func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor st
 
 // RetryAll makes many messages due again.
 func (r record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
-	retried, err := r.Record.RetryAll(ctx, tenant, order)
-	r.dispatchers.wake(ctx, retried.Retried)
+	retried, webhooks, err := r.Record.RetryAll(ctx, tenant, order)
+	r.dispatchers.wake(ctx, retried.Retried, webhooks...)
 	return retried, err
 }
 

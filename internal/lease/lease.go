@@ -31,6 +31,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Replica is one running process.
@@ -66,6 +68,8 @@ type ReapRequest struct {
 type Released struct {
 	Replica                   string
 	Partitions, Notifications int
+	// Webhooks are those of the notifications, each once.
+	Webhooks []uuid.UUID
 }
 
 // Reaped is the result of a pass over dead replicas.

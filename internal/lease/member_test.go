@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -167,7 +168,7 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		if want := `msg="leases of a dead replica released" dead=b partitions=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
-		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); m.reaped != want {
+		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); !reflect.DeepEqual(m.reaped, want) {
 			t.Errorf("observed %+v, want %+v", m.reaped, want)
 		}
 		m.pass(time.Hour)

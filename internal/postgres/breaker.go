@@ -111,20 +111,21 @@ func (st *settling) applyOutcomesOf(ctx context.Context, q *pgq.Queries, row *pg
 
 // ExpireHeld ends the messages that have waited longer than after for webhooks whose receivers
 // asked for pauses of that length, oldest first, and notifies operators of them. It returns how
-// many it ended, at most 10,000.
-func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, err error) {
+// many it ended, at most 10,000, and the webhooks of the operators.
+func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, notified []uuid.UUID, err error) {
 	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
 		expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{Expire: after, Most: mostExpired})
 		ended = len(expired)
 		if err != nil {
 			return err
 		}
-		return notifyUndelivered(ctx, q, expired)
+		notified, err = notifyUndelivered(ctx, q, expired)
+		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("end messages that waited for too long: %w", err)
+		return 0, nil, fmt.Errorf("end messages that waited for too long: %w", err)
 	}
-	return ended, nil
+	return ended, notified, nil
 }
 
 // mostExpired is how many messages one call of ExpireHeld ends.

@@ -405,5 +405,6 @@ func endNotMade(ctx context.Context, q *pgq.Queries, p pgq.SettleNotMadeParams, 
 	if err := q.SettleNotMade(ctx, p); err != nil {
 		return fmt.Errorf("end messages that are not sent: %w", err)
 	}
-	return notifyUndelivered(ctx, q, p.Ids)
+	_, err := notifyUndelivered(ctx, q, p.Ids)
+	return err
 }

@@ -256,11 +256,11 @@ type operatorNotice struct {
 }
 
 // notifyOperatorsOf writes a notification for each operator webhook of the tenant, and returns how
-// many.
-func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (notifications int, err error) {
+// many for each.
+func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (written map[uuid.UUID]int, err error) {
 	webhooks, err := q.OperatorWebhooks(ctx, []string{o.tenant})
 	if err != nil {
-		return 0, fmt.Errorf("find operators' webhooks: %w", err)
+		return nil, fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	var list []notify.Notification
 	for _, row := range webhooks {
@@ -271,8 +271,7 @@ func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (n
 			})
 		}
 	}
-	written, err := insertNotifications(ctx, q, list)
-	return total(written), err
+	return insertNotifications(ctx, q, list)
 }
 
 // Retry forgets the problem of a rule, so that the next pass evaluates it.

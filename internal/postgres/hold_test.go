@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -365,7 +366,7 @@ func TestReaperReleasesPartitions(t *testing.T) {
 	}
 	f.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'a'`)
 	reaped, err := f.db.Replicas().Reap(t.Context(), reap)
-	if err != nil || len(reaped.Released) != 1 || reaped.Released[0] != (lease.Released{Replica: "a", Partitions: 8}) {
+	if err != nil || len(reaped.Released) != 1 || !reflect.DeepEqual(reaped.Released[0], lease.Released{Replica: "a", Partitions: 8}) {
 		t.Errorf("Reap = %+v, %v", reaped, err)
 	}
 	if owned := one[int](t, f.conn, `select count(*)::int from checkpoint where num_nonnulls(owner, token, lease_until) > 0`); owned != 0 {

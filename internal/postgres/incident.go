@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,21 +35,21 @@ type incident struct {
 }
 
 // raise raises the alert of an incident and notifies operators, except through the webhook itself,
-// unless that was done before. It returns how many notifications it wrote.
-func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int, err error) {
+// unless that was done before. It returns how many notifications it wrote for each webhook.
+func (i *incident) raise(ctx context.Context, q *pgq.Queries) (written map[uuid.UUID]int, err error) {
 	id, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookID: i.webhook, Kind: i.kind})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("enter an incident: %w", err)
+		return nil, fmt.Errorf("enter an incident: %w", err)
 	}
 	rule, err := q.AlertRaiseWebhook(ctx, pgq.AlertRaiseWebhookParams{AlertID: id, NotificationID: i.message, Title: i.title, Message: i.text})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("raise alert: %w", err)
+		return nil, fmt.Errorf("raise alert: %w", err)
 	}
 	return notifyOperatorsOf(ctx, q, operatorNotice{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
 }
@@ -90,9 +91,9 @@ func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) e
 
 // NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for at least
 // openFor, once each. A failure for one webhook does not affect the others. It returns how many
-// notifications it wrote.
-func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, err error) {
-	p := s.newPass()
+// notifications it wrote for each webhook.
+func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (map[uuid.UUID]int, error) {
+	p, notifications := s.newPass(), map[uuid.UUID]int{}
 	for after := uuid.Nil; ; {
 		rows, err := s.alone().BreakersOpenFor(ctx, pgq.BreakersOpenForParams{OpenFor: openFor, AfterID: after, Most: mostBreakers})
 		if err != nil {
@@ -105,7 +106,9 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 				p.fail(fmt.Errorf("notify operators of webhook %s: %w", rows[i].WebhookID, err))
 				continue
 			}
-			notifications += written
+			for webhook, n := range written {
+				notifications[webhook] += n
+			}
 		}
 		if len(rows) < mostBreakers {
 			return notifications, p.failed()
@@ -118,7 +121,7 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 const mostBreakers = 100
 
 // notifyOpenBreaker notifies operators of one webhook.
-func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRow, openFor time.Duration) (notifications int, err error) {
+func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRow, openFor time.Duration) (notifications map[uuid.UUID]int, err error) {
 	found := incident{
 		tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
 		title: "Webhook " + row.Name + " is not responding",
@@ -134,7 +137,7 @@ func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRo
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	return notifications, nil
 }
@@ -142,14 +145,14 @@ func (p *pass) notifyOpenBreaker(ctx context.Context, row *pgq.BreakersOpenForRo
 // notifyUndelivered notifies operators of messages that were refused or exhausted, once each time.
 // The id of a notification is derived from the message, the number of times that a person has sent
 // it again, and the webhook. The webhook that could not be reached is not used for this
-// notification.
-func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID) error {
+// notification. It returns the webhooks of the operators.
+func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID) (webhooks []uuid.UUID, err error) {
 	if len(messages) == 0 {
-		return nil
+		return nil, nil
 	}
 	rows, err := q.UndeliveredRead(ctx, messages)
 	if err != nil {
-		return fmt.Errorf("read undelivered messages: %w", err)
+		return nil, fmt.Errorf("read undelivered messages: %w", err)
 	}
 	tenants := make([]string, len(rows))
 	for i, row := range rows {
@@ -158,7 +161,7 @@ func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID
 	slices.Sort(tenants)
 	list, err := q.OperatorWebhooks(ctx, slices.Compact(tenants))
 	if err != nil {
-		return fmt.Errorf("find operators' webhooks: %w", err)
+		return nil, fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	operators := map[string][]uuid.UUID{}
 	for _, w := range list {
@@ -177,10 +180,12 @@ func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID
 		}
 	}
 	if len(p.NotificationIds) == 0 {
-		return nil
+		return nil, nil
 	}
 	if _, err := q.UndeliveredInsert(ctx, p); err != nil {
-		return fmt.Errorf("notify operators: %w", err)
+		return nil, fmt.Errorf("notify operators: %w", err)
 	}
-	return nil
+	webhooks = slices.Clone(p.WebhookIds)
+	slices.SortFunc(webhooks, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(webhooks), nil
 }

@@ -125,7 +125,10 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			}
 			return err
 		},
-		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
+		ExpireHeld: func(after time.Duration) (int, error) {
+			ended, _, err := db.Outbox().ExpireHeld(ctx, after)
+			return ended, err
+		},
 		Act: func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
 			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkAction{ID: act, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})
 			return int(done.Changed), err

@@ -57,7 +57,9 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 		DeadAfter: request.DeadAfter, Self: request.Self,
 	})
 	for _, row := range notifications {
-		of(row.ReplicaID).Notifications = int(row.Claims)
+		held := of(row.ReplicaID)
+		held.Notifications += int(row.Claims)
+		held.Webhooks = append(held.Webhooks, row.WebhookID)
 	}
 	if err != nil {
 		return reaped, fmt.Errorf("release notifications: %w", err)
@@ -84,7 +86,11 @@ func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error)
 		if err != nil {
 			return fmt.Errorf("release notifications: %w", err)
 		}
-		released.Partitions, released.Notifications = int(partitions), int(notifications)
+		released = lease.Released{Replica: id, Partitions: int(partitions)}
+		for _, row := range notifications {
+			released.Notifications += int(row.Claims)
+			released.Webhooks = append(released.Webhooks, row.WebhookID)
+		}
 		return q.ReplicaLeave(ctx, id)
 	})
 	return released, err

@@ -98,10 +98,9 @@ func takesMessages(target pgq.RetryTargetRow) error {
 	return nil
 }
 
-// RetryAll sends the messages of many notifications again.
-func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
-	var done api.Retried
-	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+// RetryAll sends the messages of many notifications again, and returns the webhooks of those that are open then.
+func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (done api.Retried, of []uuid.UUID, err error) {
+	err = s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		done = api.Retried{}
 		q := s.db.queries.WithTx(tx)
 		if err := q.RetryLock(ctx, tenant); err != nil {
@@ -119,13 +118,19 @@ func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrd
 			ids: messages, webhooks: webhooks, actor: order.Actor, statuses: []notify.Status{notify.Failed, notify.Exhausted},
 		}
 		retried, err := all.apply(ctx, q)
+		if err != nil {
+			return err
+		}
 		done.Retried, done.Skipped = int(retried), len(messages)-int(retried)
-		return err
+		if of, err = q.RetriedWebhooks(ctx, messages); err != nil {
+			return fmt.Errorf("find webhooks of retries: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
-		return api.Retried{}, fmt.Errorf("retry notifications: %w", err)
+		return api.Retried{}, nil, fmt.Errorf("retry notifications: %w", err)
 	}
-	return done, nil
+	return done, of, nil
 }
 
 // chooseMessages has a placeholder for the conditions of a query.

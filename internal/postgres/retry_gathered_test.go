@@ -23,7 +23,7 @@ func TestAnEndThatIsSentAgainWaitsForADigestThatIsBeingGathered(t *testing.T) {
 		n.settled(d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400})
 		sent = append(sent, d.NotificationID)
 	}
-	if _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x", IDs: sent[:1]}); err != nil {
+	if _, _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x", IDs: sent[:1]}); err != nil {
 		t.Fatal(err)
 	}
 	n.write(t, n.failed(4))

@@ -33,7 +33,7 @@ func TestWhatIsSentAgainKeepsItsOrder(t *testing.T) {
 			n.act(alerts.Resolve)
 			n.settled(next(notify.ReasonFired)[0], refused)
 			n.settled(next(notify.ReasonResolved)[0], outcome)
-			done, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x"})
+			done, _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x"})
 			if err != nil || done.Retried != 2 || done.Skipped != 0 {
 				t.Fatalf("%+v, %v", done, err)
 			}
@@ -69,7 +69,7 @@ func TestAClockThatIsPutBackKeepsTheOrder(t *testing.T) {
 			}
 			n.settled(list[0], outcome)
 		}
-		if _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x"}); err != nil {
+		if _, _, err := n.db.Record(nil).RetryAll(t.Context(), tenant, api.RetryOrder{Actor: "ada@x"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -192,7 +192,8 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 	if err := beginThreads(ctx, q, st.settlements); err != nil {
 		return err
 	}
-	return notifyUndelivered(ctx, q, undelivered)
+	_, err := notifyUndelivered(ctx, q, undelivered)
+	return err
 }
 
 // keepReference stores the name by which the receiver knows an alert. It does so for a fenced

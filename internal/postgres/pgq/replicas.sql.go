@@ -8,6 +8,7 @@ package pgq
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"time"
 )
 
@@ -143,9 +144,9 @@ with held as (
     set due_at = least(o.due_at, now()), ready_at = least(o.ready_at, now()), claim_token = null, claimed_by = null, begun_at = null
     from held
     where o.notification_id = held.notification_id
-    returning held.claimed_by
+    returning held.claimed_by, o.webhook_id
 )
-select claimed_by::text as replica_id, count(*) as claims from released group by claimed_by order by claimed_by
+select claimed_by::text as replica_id, webhook_id, count(*) as claims from released group by claimed_by, webhook_id order by claimed_by
 `
 
 type ReplicaReleaseNotificationsParams struct {
@@ -155,6 +156,7 @@ type ReplicaReleaseNotificationsParams struct {
 
 type ReplicaReleaseNotificationsRow struct {
 	ReplicaID string
+	WebhookID uuid.UUID
 	Claims    int64
 }
 
@@ -169,7 +171,7 @@ func (q *Queries) ReplicaReleaseNotifications(ctx context.Context, arg ReplicaRe
 	items := []ReplicaReleaseNotificationsRow{}
 	for rows.Next() {
 		var i ReplicaReleaseNotificationsRow
-		if err := rows.Scan(&i.ReplicaID, &i.Claims); err != nil {
+		if err := rows.Scan(&i.ReplicaID, &i.WebhookID, &i.Claims); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -180,7 +182,7 @@ func (q *Queries) ReplicaReleaseNotifications(ctx context.Context, arg ReplicaRe
 	return items, nil
 }
 
-const replicaReleaseOwnNotifications = `-- name: ReplicaReleaseOwnNotifications :execrows
+const replicaReleaseOwnNotifications = `-- name: ReplicaReleaseOwnNotifications :many
 with held as (
     select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = $1::text for update
 ), unknown as (
@@ -189,19 +191,39 @@ with held as (
     from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
+), released as (
+    update outbox o
+    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
+    from held
+    where o.notification_id = held.notification_id
+    returning o.webhook_id
 )
-update outbox o
-set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
-from held
-where o.notification_id = held.notification_id
+select webhook_id, count(*) as claims from released group by webhook_id
 `
 
-func (q *Queries) ReplicaReleaseOwnNotifications(ctx context.Context, replicaID string) (int64, error) {
-	result, err := q.db.Exec(ctx, replicaReleaseOwnNotifications, replicaID)
+type ReplicaReleaseOwnNotificationsRow struct {
+	WebhookID uuid.UUID
+	Claims    int64
+}
+
+func (q *Queries) ReplicaReleaseOwnNotifications(ctx context.Context, replicaID string) ([]ReplicaReleaseOwnNotificationsRow, error) {
+	rows, err := q.db.Query(ctx, replicaReleaseOwnNotifications, replicaID)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []ReplicaReleaseOwnNotificationsRow{}
+	for rows.Next() {
+		var i ReplicaReleaseOwnNotificationsRow
+		if err := rows.Scan(&i.WebhookID, &i.Claims); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const replicaReleaseOwnPartitions = `-- name: ReplicaReleaseOwnPartitions :execrows

@@ -60,6 +60,31 @@ func (q *Queries) DiscardWaiting(ctx context.Context, arg DiscardWaitingParams) 
 	return result.RowsAffected(), nil
 }
 
+const retriedWebhooks = `-- name: RetriedWebhooks :many
+select distinct webhook_id from outbox where notification_id = any($1::uuid[])
+`
+
+// Returns the webhooks for which some messages are open.
+func (q *Queries) RetriedWebhooks(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, retriedWebhooks, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var webhook_id uuid.UUID
+		if err := rows.Scan(&webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, webhook_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const retriesOf = `-- name: RetriesOf :many
 select notification_id, generation, retried_at, retried_by from retry where notification_id = $1 order by generation
 `

@@ -53,9 +53,9 @@ with held as (
     set due_at = least(o.due_at, now()), ready_at = least(o.ready_at, now()), claim_token = null, claimed_by = null, begun_at = null
     from held
     where o.notification_id = held.notification_id
-    returning held.claimed_by
+    returning held.claimed_by, o.webhook_id
 )
-select claimed_by::text as replica_id, count(*) as claims from released group by claimed_by order by claimed_by;
+select claimed_by::text as replica_id, webhook_id, count(*) as claims from released group by claimed_by, webhook_id order by claimed_by;
 
 -- name: ReplicaForget :execrows
 delete from replica
@@ -70,7 +70,7 @@ set owner = null, token = null, lease_until = null
 from held
 where c.partition = held.partition;
 
--- name: ReplicaReleaseOwnNotifications :execrows
+-- name: ReplicaReleaseOwnNotifications :many
 with held as (
     select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = @replica_id::text for update
 ), unknown as (
@@ -79,11 +79,14 @@ with held as (
     from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
+), released as (
+    update outbox o
+    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
+    from held
+    where o.notification_id = held.notification_id
+    returning o.webhook_id
 )
-update outbox o
-set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
-from held
-where o.notification_id = held.notification_id;
+select webhook_id, count(*) as claims from released group by webhook_id;
 
 -- name: ReplicaLeave :exec
 delete from replica where replica_id = @replica_id;

@@ -171,6 +171,10 @@ with waiting as (
 insert into retry (notification_id, generation, retried_by)
 select notification_id, generation, @actor::text from hastened;
 
+-- name: RetriedWebhooks :many
+-- Returns the webhooks for which some messages are open.
+select distinct webhook_id from outbox where notification_id = any(@ids::uuid[]);
+
 -- name: RetryUnderWay :one
 -- Returns whether a notification is being attempted, and whether it waits for an earlier one of its
 -- alert.
