@@ -19,6 +19,8 @@ type attempt struct {
 	settlement Settlement
 	// claimedAt is when the claim was about to be made, by this process's clock.
 	claimedAt time.Time
+	// refused is why the call must not be made; empty if it may be made.
+	refused string
 }
 
 // errRender is the error of a message that cannot be rendered.
@@ -38,20 +40,18 @@ func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err 
 	return body, problem, nil
 }
 
-// begin takes a slot for a claimed message and starts renewing its lease.
-func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt time.Time) *attempt {
-	a := &attempt{delivery: delivery, call: d.slots.begin(delivery.Webhook.ID, d.Clock()), claimedAt: claimedAt}
+// begin takes a slot for a claimed message, starts renewing its lease, and begins its attempt, which gives both back.
+// Nothing in between can panic.
+func (d *Dispatcher) begin(ctx context.Context, a *attempt, now time.Time) {
+	delivery := a.delivery
 	a.settlement = Settlement{
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	d.leases.keep(ctx, delivery.held(), claimedAt)
 	delivery.Claim = func() error { return d.leases.check(delivery.held()) }
-	if delivery.AfterUnknown {
-		d.Observer.Unknown()
-		d.log(&a.settlement).WarnContext(ctx, "the previous attempt has no outcome; the message may be sent a second time")
-	}
-	return a
+	a.call = d.slots.begin(delivery.Webhook.ID, now)
+	d.leases.keep(ctx, delivery.held(), a.claimedAt)
+	d.underWay.Go(func() { d.attempt(context.WithoutCancel(ctx), a) })
 }
 
 // refused returns, by webhook, why the calls of a claim must not be made.
@@ -69,13 +69,17 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 	return refused
 }
 
-// attempt makes a call and passes on its outcome to be stored. If that panics, only this message
-// fails: were it left to the end of its lease, the next claimant would panic as well.
-func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
+// attempt makes a call and passes on its outcome to be stored. If the call panics, the message may have arrived, as after
+// a timeout, and is sent again by the schedule.
+func (d *Dispatcher) attempt(ctx context.Context, a *attempt) {
 	s := &a.settlement
-	if err := fault.Guard(func() error { d.call(ctx, a, refused); return nil }); err != nil {
-		d.log(s).ErrorContext(ctx, "attempt panicked; its message fails, and the others are sent", slog.Any("error", err), fault.Stack(err))
-		s.panicked(err)
+	arrived := d.leases.hasArrived(a.delivery)
+	if err := fault.Guard(func() error { s.Outcome = d.call(ctx, a, arrived); return nil }); err != nil {
+		d.log(s).ErrorContext(ctx, "call panicked; its message may have arrived, and is sent again by the retry schedule", slog.Any("error", err), fault.Stack(err))
+		s.Outcome = Outcome{Verdict: VerdictRetry, Error: err.Error()}
+	}
+	if err := fault.Guard(func() error { d.decide(a, arrived); return nil }); err != nil {
+		d.log(s).ErrorContext(ctx, "consequences of an outcome panicked; the outcome is stored without them", slog.Any("error", err), fault.Stack(err))
 	}
 	delivered := s.Outcome.Verdict == VerdictDelivered
 	d.Observer.Attempted(s.Outcome.Verdict)
@@ -96,44 +100,43 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	})
 }
 
-// panicked makes a settlement that ends its message. A message that has arrived stays delivered. A
-// bug in Tocsin says nothing about the receiver.
-func (s *Settlement) panicked(why error) {
-	s.Message, s.Reference, s.Breaker = nil, nil, nil
-	if s.Decision = (Decision{Status: Delivered, Counts: true}); s.Outcome.Verdict != VerdictDelivered {
-		s.Outcome, s.Decision.Status = Outcome{Error: why.Error()}, Failed
+// call makes a call. arrived says that an earlier attempt has delivered the message.
+func (d *Dispatcher) call(ctx context.Context, a *attempt, arrived bool) Outcome {
+	if arrived {
+		// Storing that took longer than the lease. To send it again would be a repeat.
+		return NotMade("Not sent: an earlier attempt has delivered the message")
 	}
+	if a.delivery.AfterUnknown {
+		d.Observer.Unknown()
+		d.log(&a.settlement).WarnContext(ctx, "the previous attempt has no outcome; the message may be sent a second time")
+	}
+	if a.refused != "" {
+		return NotMade(a.refused)
+	}
+	if d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2 {
+		// The process was paused, or Postgres was: others may have the claim.
+		return NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
+	}
+	calling, done := d.leases.calling(ctx, a.delivery.held())
+	defer done()
+	return d.Sender.Send(calling, a.delivery)
 }
 
-// call makes a call, and decides what follows from its outcome.
-func (d *Dispatcher) call(ctx context.Context, a *attempt, refused string) {
+// decide decides what follows from an outcome. Where a step panics, what the steps before it decided holds.
+func (d *Dispatcher) decide(a *attempt, arrived bool) {
 	s, delivery := &a.settlement, a.delivery
-	arrived := d.leases.hasArrived(delivery)
-	switch {
-	case arrived:
-		// Storing that took longer than the lease. To send it again would be a repeat.
-		s.Outcome = NotMade("Not sent: an earlier attempt has delivered the message")
-	case refused != "":
-		s.Outcome = NotMade(refused)
-	case d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2:
-		// The process was paused, or Postgres was: others may have the claim.
-		s.Outcome = NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
-	default:
-		calling, done := d.leases.calling(ctx, delivery.held())
-		defer done()
-		s.Outcome = d.Sender.Send(calling, delivery)
-	}
-	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)
-	s.Decision = d.Policy.With(d.Schedule(&delivery.Webhook)).Decide(s.Outcome, delivery, d.Random())
+	s.Decision = d.Policy.Decide(s.Outcome, delivery, 0.5) // without jitter, and whatever the receiver's own schedule is
 	if arrived {
 		s.Decision = Decision{Status: Delivered}
+		return
 	}
-	if outcome := s.Outcome; outcome.Verdict != VerdictNotMade {
-		hold := s.Decision.Hold
+	if outcome, hold := s.Outcome, s.Decision.Hold; outcome.Verdict != VerdictNotMade {
 		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
 			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: d.Random()})
 		}
 	}
+	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)
+	s.Decision = d.Policy.With(d.Schedule(&delivery.Webhook)).Decide(s.Outcome, delivery, d.Random())
 }
 
 // end ends an attempt.

@@ -240,10 +240,12 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.running.Store(false)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	// Who waits for an answer gets one, even if this panics.
+	var signal Signal
+	defer func() { signal.answer(true, errEnded) }()
 	// gathering says that slots have become free and the pause will end soon.
 	gathering := false
 	for {
-		var signal Signal
 		select {
 		case <-ctx.Done():
 			return
@@ -282,49 +284,52 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// pass claims what there is room for and begins the calls.
-func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
-	var result Result
+// errEnded is the answer to a signal without a pass.
+var errEnded = errors.New("the dispatcher has ended")
+
+// pass claims what there is room for and begins the calls. A pass that panics has failed. What it claimed and did not
+// begin is claimed again when its lease ends.
+func (d *Dispatcher) pass(ctx context.Context) (result Result, err error) {
+	hints := d.takeHints()
+	if err = fault.Guard(func() (err error) { result, err = d.claim(ctx, hints); return err }); err != nil {
+		d.hint(hints)
+		err = fmt.Errorf("claim notifications: %w", err)
+	}
+	return result, err
+}
+
+// claim is the pass.
+func (d *Dispatcher) claim(ctx context.Context, hints []uuid.UUID) (Result, error) {
 	if err := ctx.Err(); err != nil {
-		return result, fmt.Errorf("claim notifications: %w", err)
+		return Result{}, err
 	}
 	var dealt room
-	hints, began := d.takeHints(), d.Clock()
+	asked := d.Clock()
 	// A claim that ends later than that takes leases that have expired. One that is cut short while
 	// it commits leaves attempts of unknown outcome, so one that has begun may end.
 	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Lease)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastClaim, cancel) })()
 	d.leases.claim()
-	request := ClaimRequest{
+	defer d.leases.claimed()
+	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,
 		Schedule: d.Schedule,
 		Deal: func(due []Due) []Slots {
 			dealt = d.slots.deal(due, d.Clock())
 			return dealt.slots
 		},
-	}
-	var claimed Claimed
-	err := fault.Guard(func() (err error) { claimed, err = d.Store.Claim(claiming, request); return err })
-	if err != nil {
-		d.hint(hints)
-		err = fmt.Errorf("claim notifications: %w", err)
-	}
+	})
 	got := map[uuid.UUID]int{}
-	attempts := make([]*attempt, len(claimed.Deliveries))
 	for i := range claimed.Deliveries {
-		delivery := &claimed.Deliveries[i]
-		got[delivery.Webhook.ID]++
-		attempts[i] = d.begin(ctx, delivery, began)
+		got[claimed.Deliveries[i].Webhook.ID]++
 	}
-	d.leases.claimed()
-	result.Left = d.slots.claimed(dealt, got)
-	refused, calling := d.refused(ctx, &claimed), context.WithoutCancel(ctx)
-	for _, a := range attempts {
-		d.underWay.Go(func() { d.attempt(calling, a, refused[a.delivery.Webhook.ID]) })
+	left := d.slots.claimed(dealt, got)
+	refused, now := d.refused(ctx, &claimed), d.Clock()
+	for i := range claimed.Deliveries {
+		d.begin(ctx, &attempt{delivery: &claimed.Deliveries[i], claimedAt: asked, refused: refused[claimed.Deliveries[i].Webhook.ID]}, now)
 	}
-	result.Claimed, result.Next, result.Again = len(claimed.Deliveries), claimed.Next, dealt.again
-	return result, err
+	return Result{Claimed: len(claimed.Deliveries), Again: dealt.again, Next: claimed.Next, Left: left}, err
 }
 
 // signal leaves a signal, unless there is one.
