@@ -293,7 +293,6 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 			e.partitions[c.Partition] = p
 		}
 		p.adopt(c, holding.Now)
-		p.busy = true
 		due = append(due, p)
 	}
 	for number, p := range e.partitions {
@@ -304,6 +303,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 				e.Observer.GaveUp(number)
 			}
 		}
+	}
+	for _, p := range due {
+		p.busy = true // last: what panics before leaves no partition busy without a pass
 	}
 	return due, nil
 }
@@ -334,12 +336,18 @@ func (e *Evaluator) logLocked(ctx context.Context, list []int) {
 	}
 }
 
-// pass makes one pass, unless the process ends, and notes what it says about the source.
+// pass makes one pass, unless the process ends. If what is done around the pass panics, only this one has failed.
 func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err error) {
 	defer e.idle(p)
 	if ctx.Err() != nil {
 		return result, nil
 	}
+	err = fault.Guard(func() (err error) { result, err = e.observed(ctx, p); return err })
+	return result, err
+}
+
+// observed makes one pass, and notes what it says about the source.
+func (e *Evaluator) observed(ctx context.Context, p *partition) (result Result, err error) {
 	if e.Begin != nil {
 		begun, end := e.Begin(ctx, p.number)
 		ctx = begun

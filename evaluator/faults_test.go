@@ -18,6 +18,7 @@ import (
 	"tocsin/evaluator/ruleset"
 	"tocsin/evaluator/source"
 	"tocsin/evaluator/window"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -182,6 +183,55 @@ func TestPanicIsAFailedPass(t *testing.T) {
 	s.e.Source = s.model
 	s.tick()
 	s.wants(1)
+}
+
+// observing is an observer that panics in one of its methods.
+type observing struct{ passed, gaveUp bool }
+
+func (o *observing) Passed(int, evaluator.Result) {
+	if o.passed {
+		panic("poison")
+	}
+}
+
+func (o *observing) GaveUp(int) {
+	if o.gaveUp {
+		panic("poison")
+	}
+}
+func (*observing) Committed(evaluator.Timing) {}
+
+// A bug around the passes ends what it hits. After it, all partitions that the replica holds are evaluated.
+func TestPanicAroundAPass(t *testing.T) {
+	for name, arm := range map[string]func(s *scene, o *observing){
+		"another replica takes a partition": func(s *scene, o *observing) {
+			o.gaveUp = true
+			c := s.state.checkpoints[1]
+			c.owner = "b"
+			s.state.checkpoints[1] = c
+		},
+		"a pass ends": func(_ *scene, o *observing) { o.passed = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, time.Hour)
+			s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
+			s.tick()
+			o := &observing{}
+			s.e.Observer = o
+			arm(s, o)
+			s.fail("tenant-0", "a", 0)
+			s.now += second
+			err := fault.Guard(func() error { _, err := s.e.Tick(context.Background()); return err })
+			if !fault.Panicked(err) {
+				t.Fatalf("the pass ended with %v, want a panic", err)
+			}
+			*o = observing{}
+			for range 5 {
+				s.tick()
+			}
+			s.wants(1)
+		})
+	}
 }
 
 // allergic is a model whose texts panic over an exchange, for one rule.

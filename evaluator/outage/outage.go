@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"tocsin/internal/fault"
 )
 
 // Grace is how long the source may be unreadable before anyone is notified.
@@ -107,9 +109,10 @@ func (a *Announcer) claims(due func() bool) bool {
 func (a *Announcer) announce(ctx context.Context, announced bool, call func(context.Context) (int, error)) int {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
-	notifications, err := call(ctx)
+	var notifications int
+	err := fault.Guard(func() (err error) { notifications, err = call(ctx); return err })
 	if err != nil {
-		a.Logger.WarnContext(ctx, "health of the source not recorded; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))
+		a.Logger.WarnContext(ctx, "health of the source not recorded; it is retried: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

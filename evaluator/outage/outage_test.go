@@ -13,12 +13,15 @@ import (
 // ledger keeps what is announced. While it is down, it cannot be written.
 type ledger struct {
 	failed, recovered int
-	down              bool
+	down, panics      bool
 }
 
 var errDown = errors.New("the store is down")
 
 func (l *ledger) SourceFailed(context.Context, string, string) (int, error) {
+	if l.panics {
+		panic("poison")
+	}
 	if l.down {
 		return 0, errDown
 	}
@@ -55,6 +58,7 @@ func TestOutage(t *testing.T) {
 		{"just before the end of the grace", func() { now = now.Add(outage.Grace - 1); failed(1) }, 0, 0},
 		{"for another partition as well", func() { failed(2) }, 0, 0},
 		{"nobody can write it", func() { now = now.Add(1); store.down = true; failed(1); store.down = false }, 0, 0},
+		{"writing it panics", func() { store.panics = true; failed(1); store.panics = false }, 0, 0},
 		{"it is announced", func() { failed(1) }, 1, 0},
 		{"once", func() { failed(1); failed(2) }, 1, 0},
 		{"one partition works", func() { works(1, true) }, 1, 0},
