@@ -111,7 +111,7 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock limits the rate of updates. No lease is compared with it.
 	Clock func() time.Time
-	// Poll is the pause between looks for a while after an update was claimed, 1 s by default.
+	// Poll is the pause between looks for a while after an update was claimed, 1 s by default. The end of an update ends it.
 	// Later the pause is four times as long, and 15 times while no webhook posts messages that can
 	// be changed.
 	Poll time.Duration
@@ -130,6 +130,8 @@ type Refresher struct {
 	none    bool
 
 	underWay sync.WaitGroup
+	// ended holds a signal if an update has ended since the last look: its webhook may have another one.
+	ended chan struct{}
 
 	mu       sync.Mutex
 	limiters map[uuid.UUID]*rate.Limiter
@@ -151,7 +153,7 @@ func New(o Options) (*Refresher, error) {
 	if o.Poll < 0 || o.Lease < 0 {
 		return nil, errors.New("refresher: Poll and Lease must be positive")
 	}
-	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, busy: map[uuid.UUID]bool{}, trimmed: o.Clock(), quiet: quietPolls}, nil
+	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, busy: map[uuid.UUID]bool{}, ended: make(chan struct{}, 1), trimmed: o.Clock(), quiet: quietPolls}, nil
 }
 
 const (
@@ -160,8 +162,6 @@ const (
 	// trimEvery is how often updates beyond the bound are deleted; trimQuiet is how often while
 	// none is made.
 	trimEvery, trimQuiet = 10 * time.Second, time.Minute
-	// soon is the pause after a look that found updates: most of them are made by then.
-	soon = 100 * time.Millisecond
 )
 
 // Run updates messages until ctx ends, and then waits for the attempts under way. A receiver that
@@ -175,23 +175,22 @@ func (r *Refresher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
+		case <-r.ended:
 		}
-		made, err := r.pass(ctx)
+		_, err := r.pass(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			r.Logger.WarnContext(ctx, "messages not updated; it is retried: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
 		}
-		pause.Reset(r.pause(made, err))
+		pause.Reset(r.pause(err))
 	}
 }
 
-// pause returns how long to wait after a look.
-func (r *Refresher) pause(made int, err error) time.Duration {
+// pause returns how long to wait after a look, if no update ends before.
+func (r *Refresher) pause(err error) time.Duration {
 	switch {
-	case err == nil && made > 0:
-		return min(r.Poll, soon)
 	case err == nil && r.none:
 		return 15 * r.Poll
 	case err == nil && r.quiet > quietPolls:
@@ -237,8 +236,12 @@ func (r *Refresher) pass(ctx context.Context) (attempted int, err error) {
 		u := &claimed.Updates[i]
 		r.setBusy(u.Delivery.Webhook.ID, true)
 		r.underWay.Go(func() {
-			defer r.setBusy(u.Delivery.Webhook.ID, false)
 			r.update(context.WithoutCancel(ctx), u)
+			r.setBusy(u.Delivery.Webhook.ID, false)
+			select {
+			case r.ended <- struct{}{}:
+			default:
+			}
 		})
 	}
 	return len(claimed.Updates), err
@@ -272,7 +275,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 	logger := r.Logger.With(slog.String("webhook_id", u.Delivery.Webhook.ID.String()), slog.String("alert_id", u.Delivery.Alert.ID.String()))
 	settlement := Settlement{Update: u}
 	if err := fault.Guard(func() error { settlement = r.attempt(ctx, logger, u); return nil }); err != nil {
-		logger.ErrorContext(ctx, "update panicked; its message keeps what it shows", slog.Any("error", err), fault.Stack(err))
+		logger.ErrorContext(ctx, "update panicked and is dropped; the message may show an earlier state of its alert", slog.Any("error", err), fault.Stack(err))
 	}
 	// If this is not stored, the update is made again when the lease expires, which changes
 	// nothing.

@@ -26,7 +26,9 @@ type fake struct {
 	pending  int
 	attempts int
 	outcome  notify.Outcome
-	broken   bool
+	// takes is how long an update takes.
+	takes  time.Duration
+	broken bool
 	// none says that no webhook has messages to update.
 	none         bool
 	looks, trims int
@@ -67,6 +69,7 @@ func (f *fake) Settle(_ context.Context, s refresh.Settlement) error {
 func (f *fake) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
 
 func (f *fake) Update(context.Context, *notify.Webhook, notify.Posted, *notify.Body) notify.Outcome {
+	<-time.After(f.takes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.outcome
@@ -136,6 +139,28 @@ func TestRunKeepsBelowSlacksRate(t *testing.T) {
 		}
 		if first := f.at[4].Sub(began); first > time.Second {
 			t.Errorf("the first five updates took %v", first)
+		}
+	})
+}
+
+// TestABurstIsMadeAsFastAsSlackAnswers has five pending updates of one webhook, as many as its rate allows at once, and a
+// receiver that takes a while for each. The next one is claimed when the one before has ended, and not at the next poll.
+func TestABurstIsMadeAsFastAsSlackAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{pending: 5, takes: 150 * time.Millisecond, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		r := newRefresher(t, f)
+		began := time.Now()
+		ended.Go(func() { r.Run(ctx) })
+		<-time.After(10 * time.Second)
+		cancel()
+		ended.Wait()
+		if len(f.at) != 5 || f.at[4].Sub(began) > 2*time.Second {
+			t.Errorf("the updates were made after %v, want all 5 within a second after the first look", f.at)
+		}
+		if f.looks > 20 {
+			t.Errorf("%d looks in ten seconds, want one after each update and each second", f.looks)
 		}
 	})
 }
