@@ -35,7 +35,7 @@ func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err 
 	}
 	if why != nil {
 		problem = why.Error()
-		d.Logger.Warn("the template cannot be rendered, so a default body is sent; correct the template", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
+		d.Logger.Warn("the template cannot be rendered, so a default body is sent; the error says what to correct, or to report", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why), fault.Stack(why))
 	}
 	return body, problem, nil
 }

@@ -417,7 +417,7 @@ func (a *App) keep(ctx context.Context, loop string, run func(context.Context)) 
 		if err == nil {
 			return
 		}
-		a.options.Logger.ErrorContext(ctx, "loop panicked; it starts again", slog.String("loop", loop), slog.Any("error", err), fault.Stack(err))
+		a.options.Logger.ErrorContext(ctx, "loop panicked; unless the process ends, it starts again", slog.String("loop", loop), slog.Any("error", err), fault.Stack(err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(afterPanic):

@@ -288,7 +288,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 func (r *Refresher) attempt(ctx context.Context, logger *slog.Logger, u *Update) Settlement {
 	body, problem := r.Renderer.Render(&u.Delivery)
 	if problem != nil {
-		logger.WarnContext(ctx, "the template cannot be rendered, so a default body is sent; correct the template", slog.Any("error", problem))
+		logger.WarnContext(ctx, "the template cannot be rendered, so a default body is sent; the error says what to correct, or to report", slog.Any("error", problem), fault.Stack(problem))
 	}
 	outcome := r.Sender.Update(ctx, &u.Delivery.Webhook, u.At, &body)
 	settlement := decide(u, outcome)

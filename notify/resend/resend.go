@@ -120,7 +120,7 @@ func (r *Resender) Tick(ctx context.Context) {
 		asked.Go(func() {
 			defer func() { <-slots }()
 			if err := fault.Guard(func() error { r.ask(ctx, &webhooks[i]); return nil }); err != nil {
-				r.Logger.ErrorContext(ctx, "question to a receiver panicked; the others are asked", slog.String("webhook_id", webhooks[i].ID.String()), slog.Any("error", err), fault.Stack(err))
+				r.Logger.ErrorContext(ctx, "question to a receiver, or what follows from its answer, panicked; the others are asked", slog.String("webhook_id", webhooks[i].ID.String()), slog.Any("error", err), fault.Stack(err))
 			}
 		})
 	}
