@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tocsin/evaluator"
+	"tocsin/internal/fault"
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
@@ -109,12 +110,15 @@ func newMetrics(version string) *metrics {
 	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or receive.",
 	}, []string{"event"})
+	panics := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "tocsin_panics_total", Help: "Bugs of Tocsin that this replica met and that ended only what it was doing, such as a call, a pass or a loop.",
+	}, func() float64 { return float64(fault.Panics()) })
 	m.Swept(0, 0)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tocsin_build_info", Help: "Always 1; the labels are the version of this replica and that of Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.released, m.deleted, m.undeleted, m.suppressed, m.emptySteps, m.unapplied, collectors.NewGoCollector(),
+	m.registry.MustRegister(build, panics, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.released, m.deleted, m.undeleted, m.suppressed, m.emptySteps, m.unapplied, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series exists before its first event.
 	m.raised.WithLabelValues("false")

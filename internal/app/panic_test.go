@@ -182,6 +182,9 @@ func TestALoopThatPanicsStartsAgain(t *testing.T) {
 	if n := strings.Count(logged.String(), `error="panic: poison`) + strings.Count(logged.String(), `error="claim notifications: panic: poison`); n != 2 {
 		t.Errorf("%d panics are logged:\n%s", n, logged)
 	}
+	if fault.Panics() < 2 {
+		t.Errorf("%d panics are counted, want 2 or more", fault.Panics())
+	}
 	hook := w.webhook("ops")
 	w.ruleOf(rules.Definition{Name: "failures", WebhookIDs: []uuid.UUID{hook}})
 	w.fail(w.ch.Now(t), "a")

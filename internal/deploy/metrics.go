@@ -18,6 +18,6 @@ func Metrics() []string {
 // there.
 func NotShown() []string {
 	return []string{
-		"tocsin_backlog_age_seconds", "tocsin_escalation_steps_empty_total", "tocsin_notifications_suppressed_total", "tocsin_outcomes_unapplied_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_retention_deleted_total", "process_start_time_seconds",
+		"tocsin_backlog_age_seconds", "tocsin_escalation_steps_empty_total", "tocsin_notifications_suppressed_total", "tocsin_outcomes_unapplied_total", "tocsin_panics_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_retention_deleted_total", "process_start_time_seconds",
 	}
 }

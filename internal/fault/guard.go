@@ -5,7 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 )
+
+// panics counts what panicked in this process.
+var panics atomic.Int64 //nolint:gochecknoglobals // as global as the panics of a process
+
+// Panics returns how many panics Guard has caught in this process. One that is passed on counts once.
+func Panics() int64 { return panics.Load() }
 
 // panicked is the error of what panicked. Its text has no stack, so it can be stored and shown.
 type panicked struct {
@@ -28,6 +35,7 @@ func Guard(do func() error) (err error) {
 		case *panicked:
 			err = why // passed on from another goroutine, with its stack
 		default:
+			panics.Add(1)
 			err = &panicked{why, string(debug.Stack())}
 		}
 	}()
