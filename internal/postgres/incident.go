@@ -37,16 +37,17 @@ type incident struct {
 // raise raises the alert of an incident and notifies operators, except through the webhook itself,
 // unless that was done before. It returns how many notifications it wrote for each webhook.
 func (i *incident) raise(ctx context.Context, q *pgq.Queries) (written map[uuid.UUID]int, err error) {
+	none := map[uuid.UUID]int{}
 	id, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookID: i.webhook, Kind: i.kind})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return none, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("enter an incident: %w", err)
 	}
 	rule, err := q.AlertRaiseWebhook(ctx, pgq.AlertRaiseWebhookParams{AlertID: id, NotificationID: i.message, Title: i.title, Message: i.text})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return none, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("raise alert: %w", err)
