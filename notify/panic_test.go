@@ -130,7 +130,9 @@ func TestAPanicChangesNoKnownOutcome(t *testing.T) {
 	}{
 		"delivered": {
 			&notify.Outcome{Verdict: notify.VerdictDelivered, Posted: &place, Reference: &reference},
-			notify.VerdictDelivered, notify.Decision{Status: notify.Delivered, Counts: true}, 0, true,
+			notify.VerdictDelivered,
+			notify.Decision{Status: notify.Delivered, Counts: true},
+			0, true,
 		},
 		"refused":  {&notify.Outcome{Verdict: notify.VerdictRefused}, notify.VerdictRefused, notify.Decision{Status: notify.Failed, Counts: true}, 0, false},
 		"panicked": {nil, notify.VerdictRetry, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}, 5, false},
