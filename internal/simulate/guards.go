@@ -107,7 +107,7 @@ func Removals() []Removal {
 	edit("evidence-behind-the-mark", "evaluator/resolution/evidence.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})
 	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
 	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.check(delivery.held()) }\n", ""})
-	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
+	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	if arrived {\n		// Storing", "	if arrived && a.delivery == nil {\n		// Storing"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	list = append(list,
 		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.Version < 0 && ("}}},
