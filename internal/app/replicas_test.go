@@ -44,7 +44,11 @@ const (
 func (w *world) pauseInside(trigger string) (goOn func()) {
 	w.t.Helper()
 	w.exec(`create function pause() returns trigger language plpgsql as $$
-		begin perform pg_advisory_xact_lock_shared(4711); return coalesce(new, old); end $$`)
+		begin
+			perform set_config('lock_timeout', '0', true); -- a commit waits for at most five seconds
+			perform pg_advisory_xact_lock_shared(4711);
+			return coalesce(new, old);
+		end $$`)
 	w.exec(trigger)
 	holder := pgtest.Conn(w.t, w.pgURL)
 	if _, err := holder.Exec(w.t.Context(), `select pg_advisory_lock(4711)`); err != nil {
