@@ -111,7 +111,7 @@ func newMetrics(version string) *metrics {
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or receive.",
 	}, []string{"event"})
 	panics := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "tocsin_panics_total", Help: "Bugs of Tocsin that this replica met and that ended only what it was doing, such as a call, a pass or a loop.",
+		Name: "tocsin_panics_total", Help: "Panics from which this replica has recovered. Each is a bug in Tocsin, and ended only the call, pass, task or loop in which it happened.",
 	}, func() float64 { return float64(fault.Panics()) })
 	m.Swept(0, 0)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -42,11 +42,11 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		if err = s.claim(ctx, &c); err == nil {
 			c.addTo(&claimed)
 		} else if ofARow(err) {
-			apart := s.claimApart(ctx, &c, &claimed)
-			if !fault.Panicked(err) {
-				err = nil // a bug is for the log, although its message is told of it
+			together := err
+			err = s.claimApart(ctx, &c, &claimed)
+			if fault.Panicked(together) {
+				err = errors.Join(together, err) // the message records the panic, and the log has the stack
 			}
-			err = errors.Join(err, apart)
 		}
 	}
 	return claimed, errors.Join(sealed, gatherErr, err)
