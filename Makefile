@@ -45,7 +45,7 @@ test: test-go test-web test-browser ## Run every test, against real databases an
 # the race detector sees whole replicas, with the stores, senders and templates that their goroutines use. The simulation
 # and the exploration never run with it: it has goroutines run in an order of its own choice, so that no seed repeats
 # itself, and crashes in timers of bubbles (Go 1.26.8).
-raced = ./internal/app ./api ./evaluator ./evaluator/window/... ./notify ./notify/bus/... ./notify/refresh ./notify/resend ./internal/access/oidc
+raced = ./internal/app ./api ./evaluator ./evaluator/window/... ./notify/dispatch ./notify/bus/... ./notify/refresh ./notify/resend ./internal/access/oidc
 
 # What takes longest begins first, so that no processor is idle at the end. The simulation runs in virtual time, and
 # begins while everything else is still compiled; torture would often find too little time to prove anything meanwhile.

@@ -39,9 +39,9 @@ type Message struct {
 	Begins bool
 }
 
-// messageOf returns the posted message; nil for a message that never changes, and if the receiver
+// MessageOf returns the posted message; nil for a message that never changes, and if the receiver
 // did not return its place.
-func messageOf(d *Delivery, o Outcome) *Message {
+func MessageOf(d *Delivery, o Outcome) *Message {
 	if o.Posted == nil || !d.Reason.Changes() {
 		return nil
 	}

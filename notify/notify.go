@@ -11,12 +11,16 @@
 //	          ▲                    │
 //	          └── lease lapses ◀───┘ process dies
 //
-// Postgres is authoritative, and leases are compared only with its clock. A [Dispatcher]
+// This package has the terms and the pure decisions: what follows an attempt ([Policy]), what
+// attempts show about a receiver ([BreakerPolicy]), what waits ([QuietHours]). Package
+// notify/dispatch has the dispatcher and its store.
+//
+// Postgres is authoritative, and leases are compared only with its clock. A dispatcher
 // makes one pass after another, each when something has become due or a call has ended.
 // No transaction is open during a call. A message goes through these steps:
 //
-//   - Claim ([Store].Claim) takes due rows for the free slots, which are distributed over
-//     the webhooks (slots.go). It uses SKIP LOCKED, and each row gets a lease and a token.
+//   - Claim takes due rows for the free slots, which are distributed over
+//     the webhooks (dispatch/slots.go). It uses SKIP LOCKED, and each row gets a lease and a token.
 //     The same transaction renders and stores bodies that do not exist yet, and records that
 //     the attempts begin. A body is rendered once: every attempt sends the same bytes under
 //     the same webhook-id; only a receiver's secrets are filled in at the call. If the attempt
@@ -32,11 +36,11 @@
 //     long to begin that its lease may be over, and to an attempt of a message that this
 //     process knows to have arrived.
 //   - Call ([Sender]): the outcome is one [Verdict], and [Policy].Decide says what follows.
-//     Until the outcome is stored, the lease is renewed (leases.go), and if the outcome is
+//     Until the outcome is stored, the lease is renewed (dispatch/leases.go), and if the outcome is
 //     bad, nothing else begins at the webhook. Once its claim may be over, a call makes no
 //     further request: it waits for the answer to a request that has left, and an attempt
 //     whose request has not left is recorded as not made.
-//   - Settle stores many outcomes together (batch.go), each under its token. A process that
+//   - Settle stores many outcomes together (dispatch/batch.go), each under its token. A process that
 //     lost its lease settles nothing: the outcome is kept on its attempt. A success still
 //     ends the message, because it has arrived. If only some of several recipients took a
 //     message, they are kept in the outbox, and the next attempt is for the others.
@@ -107,6 +111,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -362,6 +367,9 @@ type Delivery struct {
 	// valid.
 	Claim func() error
 }
+
+// ErrFenced says that another claimant has the message, or that the message has already ended.
+var ErrFenced = errors.New("the lease was lost")
 
 // CheckClaim returns why the claim of a delivery may have expired, or nil while it is valid. After it
 // expires nothing may be sent, because another replica may send the message.

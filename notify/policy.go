@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -55,6 +56,9 @@ func (p Policy) With(own Schedule) Policy {
 	p.own = own
 	return p
 }
+
+// ErrTooOld tells a person why a message ended for its age.
+var ErrTooOld = errors.New("it is older than the maximum age of its receiver; send it again if it is still useful")
 
 // TooOld reports whether a message that became due so long ago may not be attempted any more.
 func (s Schedule) TooOld(reason Reason, waited time.Duration) bool {

@@ -20,8 +20,8 @@ type Signal struct {
 	Claimed func(left bool, err error)
 }
 
-// answer reports the end of a pass, once. The zero signal reports to nobody.
-func (s *Signal) answer(left bool, err error) {
+// Answer reports the end of a pass, once. The zero signal reports to nobody.
+func (s *Signal) Answer(left bool, err error) {
 	if claimed := s.Claimed; claimed != nil {
 		s.Claimed = nil
 		claimed(left, err)

@@ -33,6 +33,7 @@ import (
 	"tocsin/internal/tracing"
 	"tocsin/notify"
 	"tocsin/notify/bus"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/preset"
 	"tocsin/notify/refresh"
 	"tocsin/notify/resend"
@@ -49,7 +50,7 @@ type App struct {
 	server     *http.Server
 	api        *api.Server
 	evaluator  *evaluator.Evaluator
-	dispatcher *notify.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	refresher  *refresh.Refresher
 	resender   *resend.Resender
 	member     *lease.Member
@@ -182,7 +183,7 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	if a.tracer != nil {
 		sender = a.tracer.Sender(sender)
 	}
-	a.dispatcher, err = notify.NewDispatcher(notify.Options{
+	a.dispatcher, err = dispatch.New(dispatch.Options{
 		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, DeadAfter: a.options.heartbeat().DeadAfter, Poll: a.options.PollInterval, Policy: policy, Schedule: a.receivers.Schedule, Observer: a.metrics,

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // batch begins an attempt at each of n notifications of a webhook.
@@ -28,7 +29,7 @@ func TestSettledTogether(t *testing.T) {
 	claimed := w.batch(40)
 	answered := &notify.ResponseHead{StatusLine: "HTTP/1.1 200 OK", Headers: []notify.HeaderField{{Name: "Date", Value: "today"}}}
 	for part := range slices.Chunk(claimed, 4) {
-		batch := []notify.Settlement{
+		batch := []dispatch.Settlement{
 			settlement(&part[0], notify.VerdictRetry, notify.Retrying), settlement(&part[1], notify.VerdictDelivered, notify.Delivered),
 			settlement(&part[2], notify.VerdictUnknown, notify.Retrying), settlement(&part[3], notify.VerdictRefused, notify.Failed),
 		}
@@ -37,7 +38,7 @@ func TestSettledTogether(t *testing.T) {
 		batch[2].Outcome.Error = "stopped"
 		batch[3].Outcome.Head, batch[3].Outcome.StatusCode, batch[3].Outcome.Response = answered, http.StatusBadRequest, "no\x00thing\xff"
 		settled, err := w.db.Outbox().Settle(t.Context(), batch)
-		if err != nil || slices.Contains(settled, notify.Settled{Fenced: true}) {
+		if err != nil || slices.Contains(settled, dispatch.Settled{Fenced: true}) {
 			t.Fatalf("settled %+v, %v", settled, err)
 		}
 	}
@@ -53,13 +54,13 @@ func TestOutcomeIsStoredTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	claimed := w.batch(4)
-	all := []notify.Settlement{
+	all := []dispatch.Settlement{
 		settlement(&claimed[0], notify.VerdictDelivered, notify.Delivered), settlement(&claimed[1], notify.VerdictRefused, notify.Failed),
 		settlement(&claimed[2], notify.VerdictRetry, notify.Retrying), settlement(&claimed[3], notify.VerdictDelivered, notify.Delivered),
 	}
 	all[2].Decision.Wait = time.Hour
-	again := []notify.Settled{{Fenced: true}, {Fenced: true}, {Fenced: true}}
-	for nth, want := range [][]notify.Settled{make([]notify.Settled, 3), again, append(again, notify.Settled{})} {
+	again := []dispatch.Settled{{Fenced: true}, {Fenced: true}, {Fenced: true}}
+	for nth, want := range [][]dispatch.Settled{make([]dispatch.Settled, 3), again, append(again, dispatch.Settled{})} {
 		settled, err := w.db.Outbox().Settle(t.Context(), all[:len(want)])
 		if err != nil || !slices.Equal(settled, want) {
 			t.Errorf("the %d. time %+v, %v", nth+1, settled, err)
@@ -95,7 +96,7 @@ func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 			former := w.batch(1)[0]
 			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			present := w.claim()[0]
-			settled, err := w.db.Outbox().Settle(t.Context(), []notify.Settlement{
+			settled, err := w.db.Outbox().Settle(t.Context(), []dispatch.Settlement{
 				settlement(&former, notify.VerdictDelivered, c.former), settlement(&present, notify.VerdictDelivered, c.present),
 			})
 			if err != nil {
@@ -121,7 +122,7 @@ func TestOneHarmsNoBatch(t *testing.T) {
 	}
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
-	ended := w.underWay(w.newDispatcher(notify.Options{Poll: time.Hour}), called)
+	ended := w.underWay(w.newDispatcher(dispatch.Options{Poll: time.Hour}), called)
 	w.until("all are begun", func() bool { return len(w.column(`select '' from attempt_history`)) == 6 })
 	locked := strings.TrimSpace(w.column(`select min(notification_id::text) from outbox`)[0])
 	if _, err := holder.Exec(t.Context(), `select from outbox where notification_id = '`+locked+`' for update`); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // Queries of breakers.
@@ -46,13 +47,13 @@ func (w *world) forgive() {
 }
 
 // both lets two dispatchers make a pass at the same time, and returns how much each claimed.
-func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
+func (w *world) both(one, two *dispatch.Dispatcher) (claimed []int) {
 	w.t.Helper()
 	hooks := w.hooks()
-	results := make([]notify.Result, 2)
+	results := make([]dispatch.Result, 2)
 	errs := make([]error, 2)
 	var passes sync.WaitGroup
-	for i, d := range []*notify.Dispatcher{one, two} {
+	for i, d := range []*dispatch.Dispatcher{one, two} {
 		d.Wake(hooks)
 		passes.Go(func() { results[i], errs[i] = d.Tick(w.t.Context()) })
 	}
@@ -80,7 +81,7 @@ func TestBreakerOpensForAllReplicas(t *testing.T) {
 	hook := w.open(12)
 	w.wantColumn("the pause is 30 s, give or take", pauseOpen, "true")
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
-	if claimed := w.both(w.dispatcher, w.newDispatcher(notify.Options{Replica: "other"})); claimed[0]+claimed[1] != 0 {
+	if claimed := w.both(w.dispatcher, w.newDispatcher(dispatch.Options{Replica: "other"})); claimed[0]+claimed[1] != 0 {
 		t.Errorf("%v claimed while the breaker is open", claimed)
 	}
 	w.wantColumn("what waits has no attempt", `select attempts || ' ' || counted || ' ' || count(*) from outbox group by attempts, counted order by attempts`,
@@ -100,7 +101,7 @@ func TestOneProbeOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.open(30)
-	other := w.newDispatcher(notify.Options{Replica: "other"})
+	other := w.newDispatcher(dispatch.Options{Replica: "other"})
 	const rounds = 20
 	won := []int{0, 0}
 	for range rounds {
@@ -183,7 +184,7 @@ func TestLeaseOfADeadProbeExpires(t *testing.T) {
 }
 
 // unanswered returns the settlement of an attempt without a response.
-func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
+func (w *world) unanswered(d *notify.Delivery) dispatch.Settlement {
 	s := settlement(d, notify.VerdictRetry, notify.Retrying)
 	s.Breaker = func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
 		e := notify.Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: 0.5}
@@ -203,10 +204,10 @@ func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
 	const lease = 2 * time.Second
-	prober := w.newDispatcher(notify.Options{Lease: lease, Replica: "prober"})
+	prober := w.newDispatcher(dispatch.Options{Lease: lease, Replica: "prober"})
 	ended := w.underWay(prober, called)
 	began := time.Now()
-	other := w.newDispatcher(notify.Options{Replica: "other"})
+	other := w.newDispatcher(dispatch.Options{Replica: "other"})
 	w.until("a lease has passed", func() bool {
 		if result, err := other.Tick(t.Context()); err != nil || result.Claimed > 0 {
 			t.Fatalf("claimed %d, %v, while the probe is on its way", result.Claimed, err)
@@ -256,7 +257,7 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 	w.t.Helper()
 	request := w.claimRequest()
 	request.Lease = lease
-	request.Deal = func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 100}} }
+	request.Deal = func([]dispatch.Due) []dispatch.Slots { return []dispatch.Slots{{WebhookID: hook, Slots: 100}} }
 	claimed, err := w.db.Outbox().Claim(w.t.Context(), request)
 	if err != nil {
 		w.t.Fatal(err)

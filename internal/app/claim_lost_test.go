@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/preset"
 	"tocsin/notify/preset/presettest"
 	"tocsin/notify/webhook"
@@ -120,14 +121,14 @@ func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	jira, hook := w.jiraHook()
 	w.raiseFor(hook, "a")
 	sender, renderer := w.jiraSender()
-	lost := w.newDispatcher(notify.Options{Store: cutOff{w.db.Outbox()}, Lease: 2 * time.Second, Replica: "lost", Sender: sender, Renderer: renderer})
+	lost := w.newDispatcher(dispatch.Options{Store: cutOff{w.db.Outbox()}, Lease: 2 * time.Second, Replica: "lost", Sender: sender, Renderer: renderer})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := lost.Tick(t.Context())
 		ended <- err
 	}()
 	w.wait("the first one searches", jira.first)
-	other := w.newDispatcher(notify.Options{Replica: "other", Sender: sender, Renderer: renderer})
+	other := w.newDispatcher(dispatch.Options{Replica: "other", Sender: sender, Renderer: renderer})
 	w.until("the other one takes over", func() bool {
 		result, err := other.Tick(t.Context())
 		return err == nil && result.Claimed == 1
@@ -154,7 +155,7 @@ func TestAnOutageDuringASearch(t *testing.T) {
 	sender, renderer := w.jiraSender()
 	const lease = 2 * time.Second
 	store := &awayStore{Store: w.db.Outbox()}
-	d := w.newDispatcher(notify.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond, Sender: sender, Renderer: renderer})
+	d := w.newDispatcher(dispatch.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond, Sender: sender, Renderer: renderer})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.Run(ctx) }()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tocsin/internal/programtest"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // process is a replica as an operating-system process.
@@ -133,7 +133,7 @@ func await[T any](tb testing.TB, what string, from <-chan T) (received T) {
 
 // underWay makes passes of a dispatcher until a call is under way, and returns what the last one ends with. A pass makes
 // no call if the machine is so busy that half a lease is over by then.
-func (w *world) underWay(d *notify.Dispatcher, called <-chan struct{}) (ended <-chan error) {
+func (w *world) underWay(d *dispatch.Dispatcher, called <-chan struct{}) (ended <-chan error) {
 	w.t.Helper()
 	last := make(chan error, 1)
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/webhook"
 	"tocsin/rules"
 )
@@ -63,23 +64,23 @@ func (w *world) claim() []notify.Delivery {
 	return w.claimed().Deliveries
 }
 
-func (w *world) claimed() notify.Claimed {
+func (w *world) claimed() dispatch.Claimed {
 	w.t.Helper()
 	return w.claimedFrom(w.db)
 }
 
 // claimRequest is a request for everything that is due.
-func (w *world) claimRequest() notify.ClaimRequest {
+func (w *world) claimRequest() dispatch.ClaimRequest {
 	renderer, err := webhook.NewRenderer(webhook.RendererOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return notify.ClaimRequest{
+	return dispatch.ClaimRequest{
 		Replica: "claimant", Lease: time.Minute, Webhooks: w.hooks(),
-		Deal: func(due []notify.Due) []notify.Slots {
-			var dealt []notify.Slots
+		Deal: func(due []dispatch.Due) []dispatch.Slots {
+			var dealt []dispatch.Slots
 			for _, d := range due {
-				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: 100})
+				dealt = append(dealt, dispatch.Slots{WebhookID: d.WebhookID, Slots: 100})
 			}
 			return dealt
 		},
@@ -90,7 +91,7 @@ func (w *world) claimRequest() notify.ClaimRequest {
 	}
 }
 
-func (w *world) claimedFrom(db *postgres.DB) notify.Claimed {
+func (w *world) claimedFrom(db *postgres.DB) dispatch.Claimed {
 	w.t.Helper()
 	claimed, err := db.Outbox().Claim(w.t.Context(), w.claimRequest())
 	if err != nil {
@@ -99,8 +100,8 @@ func (w *world) claimedFrom(db *postgres.DB) notify.Claimed {
 	return claimed
 }
 
-func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) notify.Settlement {
-	return notify.Settlement{
+func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) dispatch.Settlement {
+	return dispatch.Settlement{
 		TenantID: d.Webhook.TenantID, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version,
 		Token: d.Token, Attempt: d.Attempt, Replica: "claimant",
 		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
@@ -108,8 +109,8 @@ func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) noti
 }
 
 // settle stores an outcome, as a dispatcher does.
-func (w *world) settle(s notify.Settlement) error {
-	settled, err := w.db.Outbox().Settle(w.t.Context(), []notify.Settlement{s})
+func (w *world) settle(s dispatch.Settlement) error {
+	settled, err := w.db.Outbox().Settle(w.t.Context(), []dispatch.Settlement{s})
 	if err == nil && settled[0].Fenced {
 		err = notify.ErrFenced
 	}
@@ -304,7 +305,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 	t.Cleanup(release)
 	w.raiseFor(w.webhook("ops"), "a")
 	const lease = 2 * time.Second
-	slow := w.newDispatcher(notify.Options{Lease: lease})
+	slow := w.newDispatcher(dispatch.Options{Lease: lease})
 	ended := w.underWay(slow, called)
 	// A lease later, the row is still not available.
 	began := time.Now()
@@ -329,9 +330,9 @@ func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {
 		ids[i] = "e" + itoa(int64(i))
 	}
 	w.raiseFor(w.webhook("ops"), ids...)
-	other := w.newDispatcher(notify.Options{Replica: "other"})
+	other := w.newDispatcher(dispatch.Options{Replica: "other"})
 	ended := make(chan error, 2)
-	for _, d := range []*notify.Dispatcher{w.dispatcher, other} {
+	for _, d := range []*dispatch.Dispatcher{w.dispatcher, other} {
 		go func() {
 			for {
 				result, err := d.Tick(t.Context())
@@ -448,10 +449,10 @@ func TestCheckedBeforeTheCall(t *testing.T) {
 }
 
 // heldOf returns the claims of deliveries.
-func heldOf(deliveries ...notify.Delivery) (held []notify.Held) {
+func heldOf(deliveries ...notify.Delivery) (held []dispatch.Held) {
 	for i := range deliveries {
 		d := &deliveries[i]
-		held = append(held, notify.Held{NotificationID: d.NotificationID, Token: d.Token})
+		held = append(held, dispatch.Held{NotificationID: d.NotificationID, Token: d.Token})
 	}
 	return held
 }
@@ -475,7 +476,7 @@ func TestEditedBetweenClaimAndCall(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.raiseFor(hook, "a", "b", "c")
-	d := w.newDispatcher(notify.Options{Store: editingStore{w.db.Outbox(), func() { w.exec(`update webhook set version = version + 1`) }}})
+	d := w.newDispatcher(dispatch.Options{Store: editingStore{w.db.Outbox(), func() { w.exec(`update webhook set version = version + 1`) }}})
 	if _, err := d.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -492,11 +493,11 @@ func TestEditedBetweenClaimAndCall(t *testing.T) {
 
 // editingStore is a store in which something happens between a claim and its commit.
 type editingStore struct {
-	notify.Store
+	dispatch.Store
 	edit func()
 }
 
-func (e editingStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (e editingStore) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	render := r.Render
 	r.Render = func(d *notify.Delivery) (notify.Body, string, error) {
 		e.edit()

@@ -17,6 +17,7 @@ import (
 
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/slack"
 )
 
@@ -217,7 +218,7 @@ func TestManyGatherAtOnce(t *testing.T) {
 	const dispatchers = 6
 	ended := make(chan error, dispatchers)
 	for i := range dispatchers {
-		d := w.newDispatcher(notify.Options{Replica: fmt.Sprint("replica ", i)})
+		d := w.newDispatcher(dispatch.Options{Replica: fmt.Sprint("replica ", i)})
 		go func() {
 			for {
 				result, err := d.Tick(t.Context())

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // BenchmarkDrain delivers 20,000 queued notifications over 64 connections, and compares that with a
@@ -33,7 +33,7 @@ func BenchmarkDrain(b *testing.B) {
 		hook := w.webhook("ops")
 		w.exec(`update webhook set max_concurrent = $1`, 4*connections)
 		w.oweMany(hook, messages)
-		d := w.newDispatcher(notify.Options{Slots: 4 * connections})
+		d := w.newDispatcher(dispatch.Options{Slots: 4 * connections})
 		ctx, cancel := context.WithCancel(b.Context())
 		var running sync.WaitGroup
 		began := time.Now()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tocsin/internal/postgres"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // A claim returns when to look again, by Postgres's clock.
@@ -69,7 +69,7 @@ func TestAnExpiredLeaseKeepsItsPlace(t *testing.T) {
 	w.raiseFor(hook, "second")
 	w.exec(`update outbox set due_at = now() - interval '1 ms' where claim_token is not null`)
 	request := w.claimRequest()
-	request.Deal = func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 1}} }
+	request.Deal = func([]dispatch.Due) []dispatch.Slots { return []dispatch.Slots{{WebhookID: hook, Slots: 1}} }
 	again, err := w.db.Outbox().Claim(t.Context(), request)
 	if err != nil || len(again.Deliveries) != 1 || again.Deliveries[0].NotificationID != first.Deliveries[0].NotificationID {
 		t.Errorf("claimed %+v, %v, not the first one", again.Deliveries, err)

@@ -22,6 +22,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -471,7 +472,7 @@ func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	policy.Schedule = slices.Repeat([]time.Duration{time.Millisecond}, 50)
 	policy.Breaker.Threshold = 1 << 20
 	for i := range 3 {
-		d := w.newDispatcher(notify.Options{Replica: fmt.Sprint("d", i), Policy: policy, Poll: 20 * time.Millisecond})
+		d := w.newDispatcher(dispatch.Options{Replica: fmt.Sprint("d", i), Policy: policy, Poll: 20 * time.Millisecond})
 		running.Go(func() { d.Run(ctx) })
 	}
 	inbox := w.db.Inbox()

@@ -19,6 +19,7 @@ import (
 	"tocsin/internal/retention"
 	"tocsin/internal/tracing"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/webhook"
 )
 
@@ -68,7 +69,7 @@ type Options struct {
 	// OutgoingProxy is the forward proxy through which webhooks are called; none by default.
 	OutgoingProxy webhook.Proxy
 	// DispatchSlots is how many calls of webhooks this replica makes at once,
-	// [notify.DefaultSlots] by default.
+	// [dispatch.DefaultSlots] by default.
 	DispatchSlots int
 	// Receivers are files, or folders of files, of presets that operators add.
 	Receivers []string
@@ -239,8 +240,8 @@ func (o *Options) validate() error {
 	if o.PartitionLease < leastLease {
 		errs = append(errs, fmt.Errorf("TOCSIN_PARTITION_LEASE is %v; it must be at least %v", o.PartitionLease, leastLease))
 	}
-	if o.Lease != 0 && o.Lease < notify.LeastLease {
-		errs = append(errs, fmt.Errorf("TOCSIN_LEASE is %v; it must be at least %v", o.Lease, notify.LeastLease))
+	if o.Lease != 0 && o.Lease < dispatch.LeastLease {
+		errs = append(errs, fmt.Errorf("TOCSIN_LEASE is %v; it must be at least %v", o.Lease, dispatch.LeastLease))
 	}
 	for i, pause := range o.RetrySchedule {
 		if pause <= 0 {

@@ -8,32 +8,32 @@ import (
 	"testing"
 	"time"
 
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // awayStore is an outbox whose database does not answer for a while.
 type awayStore struct {
-	notify.Store
+	dispatch.Store
 	away atomic.Bool
 }
 
 var errAway = errors.New("connection refused")
 
-func (s *awayStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (s *awayStore) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	if s.away.Load() {
-		return notify.Claimed{}, errAway
+		return dispatch.Claimed{}, errAway
 	}
 	return s.Store.Claim(ctx, r)
 }
 
-func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
+func (s *awayStore) Renew(ctx context.Context, held []dispatch.Held, lease time.Duration) (map[dispatch.Held]time.Duration, error) {
 	if s.away.Load() {
 		return nil, errAway
 	}
 	return s.Store.Renew(ctx, held, lease)
 }
 
-func (s *awayStore) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+func (s *awayStore) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
 	if s.away.Load() {
 		return nil, errAway
 	}
@@ -53,7 +53,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	w.raiseFor(w.webhook("ops"), "a", "b", "c")
 	const lease = 2 * time.Second
 	store := &awayStore{Store: w.db.Outbox()}
-	d := w.newDispatcher(notify.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond})
+	d := w.newDispatcher(dispatch.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.Run(ctx) }()

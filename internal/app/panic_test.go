@@ -16,6 +16,7 @@ import (
 	"tocsin/internal/app"
 	"tocsin/internal/fault"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/webhook"
 	"tocsin/rules"
 )
@@ -119,7 +120,7 @@ func (w *world) bugs(f faulty, schedule func(*notify.Webhook) notify.Schedule) *
 	}
 	f.Sender, f.Renderer = sender, renderer
 	logged := new(bytes.Buffer)
-	w.dispatcher = w.newDispatcher(notify.Options{Sender: f, Renderer: f, Schedule: schedule, Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	w.dispatcher = w.newDispatcher(dispatch.Options{Sender: f, Renderer: f, Schedule: schedule, Logger: slog.New(slog.NewTextHandler(logged, nil))})
 	return logged
 }
 
@@ -150,7 +151,7 @@ func TestAPanicOverABreakerKeepsTheOutcome(t *testing.T) {
 	w.raiseFor(w.webhook("ops"), "a")
 	s := settlement(&w.claim()[0], notify.VerdictRefused, notify.Failed)
 	s.Breaker = func(notify.Breaker, bool, time.Time) notify.Breaker { panic("poison") }
-	settled, err := w.db.Outbox().Settle(t.Context(), []notify.Settlement{s})
+	settled, err := w.db.Outbox().Settle(t.Context(), []dispatch.Settlement{s})
 	if err != nil || settled[0].Unapplied == nil || !strings.Contains(settled[0].Unapplied.Error(), "panic: poison") {
 		t.Errorf("settled %+v, %v", settled, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestRateHoldsOverReplicas sends from two replicas at five a second, until fifteen
@@ -23,7 +23,7 @@ func TestRateHoldsOverReplicas(t *testing.T) {
 	var ended sync.WaitGroup
 	began := time.Now()
 	for _, replica := range []string{"one", "two"} {
-		d := w.newDispatcher(notify.Options{Replica: replica})
+		d := w.newDispatcher(dispatch.Options{Replica: replica})
 		ended.Go(func() { d.Run(ctx) })
 	}
 	sent := 0
@@ -50,7 +50,7 @@ func TestBurstIsGrantedOnce(t *testing.T) {
 	hook := w.webhook("ops")
 	w.raiseFor(hook, names(60)...)
 	w.exec(`update webhook set rate_per_second = 40`)
-	other := w.newDispatcher(notify.Options{Replica: "other"})
+	other := w.newDispatcher(dispatch.Options{Replica: "other"})
 	for range 10 {
 		w.exec(`update webhook_state set next_send_at = now() - interval '1 h'`)
 		before := len(w.receiver.received())

@@ -14,6 +14,7 @@ import (
 	"tocsin/internal/access"
 	"tocsin/internal/mailtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/preset"
 	"tocsin/notify/preset/presettest"
 	"tocsin/notify/webhook"
@@ -42,7 +43,7 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.dispatcher = w.newDispatcher(notify.Options{Sender: sender, Renderer: renderer})
+	w.dispatcher = w.newDispatcher(dispatch.Options{Sender: sender, Renderer: renderer})
 	receivers := map[string]*presettest.Receiver{}
 	at := func(id string) string {
 		receivers[id] = presettest.New(set.Get(id))

@@ -17,6 +17,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/preset"
 	"tocsin/notify/preset/presettest"
 	"tocsin/notify/resend"
@@ -50,7 +51,7 @@ func newAlertmanagerWorld(t *testing.T) *alertmanagerWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.dispatcher = w.newDispatcher(notify.Options{Sender: sender, Renderer: renderer})
+	w.dispatcher = w.newDispatcher(dispatch.Options{Sender: sender, Renderer: renderer})
 	w.service = presettest.New(set.Get("alertmanager"))
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()

@@ -17,6 +17,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 const actor = "ada"
@@ -278,7 +279,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	if err := w.retry(id); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []notify.Settlement{
+	for _, s := range []dispatch.Settlement{
 		settlement(&claimed, notify.VerdictRetry, notify.Retrying), settlement(&claimed, notify.VerdictRefused, notify.Failed),
 		settlement(&claimed, notify.VerdictDelivered, notify.Delivered),
 	} {
@@ -321,7 +322,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 	order := api.RetryOrder{Actor: actor, Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed, notify.Exhausted, notify.Retrying}}}
 	ended := make(chan error, 4)
 	for range 2 {
-		d := w.newDispatcher(notify.Options{})
+		d := w.newDispatcher(dispatch.Options{})
 		go func() {
 			for range 40 {
 				if _, err := d.Tick(t.Context()); err != nil {

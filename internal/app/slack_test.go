@@ -22,6 +22,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/app"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/refresh"
 	"tocsin/notify/slack"
 	"tocsin/notify/webhook"
@@ -233,7 +234,7 @@ func newSlackWorld(t *testing.T) *slackWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.sender.Close)
-	w.dispatcher = w.newDispatcher(notify.Options{Sender: w.sender})
+	w.dispatcher = w.newDispatcher(dispatch.Options{Sender: w.sender})
 	w.refresher = w.newRefresher()
 	w.hook = w.bot("bot")
 	return w

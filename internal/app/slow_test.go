@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // hanging is the number of slow webhooks; it is more than are needed to fill every slot.
@@ -83,7 +84,7 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	w.raiseFor(healthy, names(2*samples)...)
 	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	wakeUps := make(chan notify.Signal)
-	d := w.newDispatcher(notify.Options{WakeUps: wakeUps})
+	d := w.newDispatcher(dispatch.Options{WakeUps: wakeUps})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() { d.Run(ctx) })
@@ -135,9 +136,9 @@ func BenchmarkSideBySide(b *testing.B) {
 }
 
 // cutOff is a store whose renewals do not reach Postgres.
-type cutOff struct{ notify.Store }
+type cutOff struct{ dispatch.Store }
 
-func (c cutOff) Renew(context.Context, []notify.Held, time.Duration) (map[notify.Held]time.Duration, error) {
+func (c cutOff) Renew(context.Context, []dispatch.Held, time.Duration) (map[dispatch.Held]time.Duration, error) {
 	return nil, errors.New("the connection is lost")
 }
 
@@ -150,10 +151,10 @@ func TestFailingRenewalPassesTheLeaseOn(t *testing.T) {
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
 	const lease = 2 * time.Second
-	lost := w.newDispatcher(notify.Options{Store: cutOff{w.db.Outbox()}, Lease: lease, Replica: "lost"})
+	lost := w.newDispatcher(dispatch.Options{Store: cutOff{w.db.Outbox()}, Lease: lease, Replica: "lost"})
 	ended := w.underWay(lost, called)
 	w.receiver.respond(nil)
-	other := w.newDispatcher(notify.Options{Replica: "other"})
+	other := w.newDispatcher(dispatch.Options{Replica: "other"})
 	w.until("the other one takes over", func() bool {
 		result, err := other.Tick(t.Context())
 		return err == nil && result.Claimed == 1

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // headOfTheQueue makes all messages of a webhook unsendable except the newest; they are due before
@@ -53,7 +53,7 @@ func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 			w.raiseFor(w.webhook("ops"), append(names(20), "live")...)
 			w.exec(`update webhook set rate_per_second = $1`, c.rate)
 			w.headOfTheQueue(c.spoil)
-			d := w.newDispatcher(notify.Options{Poll: time.Hour})
+			d := w.newDispatcher(dispatch.Options{Poll: time.Hour})
 			ctx, cancel := context.WithCancel(t.Context())
 			var ended sync.WaitGroup
 			defer ended.Wait()
@@ -135,8 +135,8 @@ func TestOutcomesThatAreNotJudgedAreReported(t *testing.T) {
 	claimed := w.claim()
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no judgement'; end $$`)
 	w.exec(`create trigger refuse before update on webhook_state for each row execute function refuse()`)
-	settled, err := w.db.Outbox().Settle(t.Context(), []notify.Settlement{w.unanswered(&claimed[0]), w.unanswered(&claimed[1])})
-	if err != nil || settled[0].Fenced || settled[0].Unapplied == nil || settled[1] != (notify.Settled{}) {
+	settled, err := w.db.Outbox().Settle(t.Context(), []dispatch.Settlement{w.unanswered(&claimed[0]), w.unanswered(&claimed[1])})
+	if err != nil || settled[0].Fenced || settled[0].Unapplied == nil || settled[1] != (dispatch.Settled{}) {
 		t.Errorf("settled %+v, %v", settled, err)
 	}
 	w.wantColumn("stored", attempts, "1 RETRY", "1 RETRY")

@@ -14,6 +14,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // Queries for what operators are notified of.
@@ -294,7 +295,7 @@ func TestFailuresAreFolded(t *testing.T) {
 	if len(claimed) != 90 {
 		t.Fatalf("%d claimed", len(claimed))
 	}
-	var batch []notify.Settlement
+	var batch []dispatch.Settlement
 	for i := range claimed {
 		batch = append(batch, w.unanswered(&claimed[i]))
 	}

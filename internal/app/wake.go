@@ -12,6 +12,7 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/notify/bus"
+	"tocsin/notify/dispatch"
 )
 
 // The stores below have methods that make messages due, apart from the evaluator's commit. Each
@@ -21,7 +22,7 @@ import (
 // others over the bus.
 type dispatchers struct {
 	bus *bus.Bus
-	own *notify.Dispatcher
+	own *dispatch.Dispatcher
 }
 
 // Publish says that messages have become due. Its error is always nil.

@@ -28,6 +28,7 @@ import (
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
 	"tocsin/rules"
@@ -48,7 +49,7 @@ type world struct {
 	box        *seal.Box
 	conn       *pgx.Conn
 	evaluator  *evaluator.Evaluator
-	dispatcher *notify.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	receiver   *receiver
 	// skipped is how far ahead the clock of evaluators is, in nanoseconds.
 	skipped atomic.Int64
@@ -81,7 +82,7 @@ func newWorldOf(tb testing.TB, partitions int) *world {
 		w.exec(`update checkpoint set share_of = $1`, partitions)
 	}
 	w.evaluator = w.newEvaluator(evaluator.Options{})
-	w.dispatcher = w.newDispatcher(notify.Options{})
+	w.dispatcher = w.newDispatcher(dispatch.Options{})
 	return w
 }
 
@@ -145,7 +146,7 @@ func (w *world) clock() time.Time { return time.Now().Add(time.Duration(w.skippe
 // later moves the clock of the world's evaluators forward.
 func (w *world) later(d time.Duration) { w.skipped.Add(int64(d)) }
 
-func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
+func (w *world) newDispatcher(o dispatch.Options) *dispatch.Dispatcher {
 	w.t.Helper()
 	if o.Sender == nil {
 		sender, err := webhook.New(webhook.Options{Version: "test", Now: time.Now, AllowedNetworks: loopback()})
@@ -172,7 +173,7 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	if o.Replica == "" {
 		o.Replica = "test"
 	}
-	d, err := notify.NewDispatcher(o)
+	d, err := dispatch.New(o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

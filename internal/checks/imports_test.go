@@ -54,11 +54,11 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/storetest", "internal/simulate/model"},
-			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/windowtest", "internal/simulate/model"),
+			may:      vocabulary("notify", "notify/dispatch", "evaluator", "evaluator/backlog", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/storetest", "internal/windowtest", "internal/simulate/model"),
 		},
 		{
 			packages: []string{"internal/simulate"},
-			may:      vocabulary("notify", "evaluator", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/simulate/..."),
+			may:      vocabulary("notify", "notify/dispatch", "evaluator", "evaluator/resolution", "evaluator/ruleset", "evaluator/source", "evaluator/watch", "evaluator/window", "evaluator/window/counting", "internal/lease", "internal/retention", "internal/simulate/..."),
 		},
 		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},

@@ -11,6 +11,7 @@ import (
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // queue is a webhook with queued messages.
@@ -49,17 +50,17 @@ func (q *queue) settle(count int) {
 }
 
 // look claims at most ten, and returns what it claimed.
-func (q *queue) look(o *postgres.Outbox, hints ...uuid.UUID) notify.Claimed {
+func (q *queue) look(o *postgres.Outbox, hints ...uuid.UUID) dispatch.Claimed {
 	q.tb.Helper()
-	claimed, err := o.Claim(q.tb.Context(), notify.ClaimRequest{
+	claimed, err := o.Claim(q.tb.Context(), dispatch.ClaimRequest{
 		Replica: "another", Lease: time.Minute, Webhooks: hints,
 		Render: func(*notify.Delivery) (notify.Body, string, error) {
 			return notify.Body{Content: []byte("{}")}, "", nil
 		},
-		Deal: func(due []notify.Due) []notify.Slots {
-			var rooms []notify.Slots
+		Deal: func(due []dispatch.Due) []dispatch.Slots {
+			var rooms []dispatch.Slots
 			for _, d := range due {
-				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: 10})
+				rooms = append(rooms, dispatch.Slots{WebhookID: d.WebhookID, Slots: 10})
 			}
 			return rooms
 		},

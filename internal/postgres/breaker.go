@@ -12,6 +12,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -31,7 +32,7 @@ func (s *Outbox) applyOutcomes(ctx context.Context, st *settling) {
 		return
 	}
 	if err := fault.Guard(func() error { return s.applyOutcomesTo(ctx, st, counts, asked) }); err != nil {
-		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unapplied = fmt.Errorf("apply outcomes: %w", err)
+		st.results[slices.IndexFunc(st.results, func(r dispatch.Settled) bool { return !r.Fenced })].Unapplied = fmt.Errorf("apply outcomes: %w", err)
 	}
 }
 

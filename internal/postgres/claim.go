@@ -12,14 +12,15 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
 // claiming is a claim in progress.
 type claiming struct {
-	request  notify.ClaimRequest
+	request  dispatch.ClaimRequest
 	looked   looked
-	dealt    []notify.Slots
+	dealt    []dispatch.Slots
 	webhooks map[uuid.UUID]cachedWebhook
 	// claimed are the rows taken; deliveries is what was read for them.
 	claimed    []pgq.OutboxClaimRow
@@ -76,7 +77,7 @@ func (s *Outbox) claimAll(ctx context.Context, c *claiming) error {
 
 // addTo adds what was claimed. Messages that ended without an attempt used no slot, so the rest of
 // the queue is looked at right away.
-func (c *claiming) addTo(claimed *notify.Claimed) {
+func (c *claiming) addTo(claimed *dispatch.Claimed) {
 	claimed.Deliveries, claimed.Unwanted = append(claimed.Deliveries, c.deliveries...), append(claimed.Unwanted, c.unwanted...)
 	claimed.Unchecked = errors.Join(claimed.Unchecked, c.unchecked)
 	if c.ended {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"tocsin/internal/fault"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // ofARow reports whether a statement failed because the data of a row cannot be read, or because
@@ -33,12 +33,12 @@ func ofARow(err error) bool {
 // claimApart claims for one webhook after the other, after a claim for all of them failed because
 // of a row. If that fails for a webhook as well, its oldest message is claimed by itself. If even
 // that fails, the message ends as one that cannot be read.
-func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *notify.Claimed) (failed error) {
+func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *dispatch.Claimed) (failed error) {
 	for _, dealt := range all.dealt {
 		apart := func(slots int, damaged *unreadable) (*claiming, error) {
 			c := claiming{
 				request: all.request, looked: all.looked, webhooks: all.webhooks, damaged: damaged,
-				dealt: []notify.Slots{{WebhookID: dealt.WebhookID, Slots: min(slots, dealt.Slots)}},
+				dealt: []dispatch.Slots{{WebhookID: dealt.WebhookID, Slots: min(slots, dealt.Slots)}},
 			}
 			return &c, s.claim(ctx, &c)
 		}

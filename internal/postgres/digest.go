@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 // It never makes more digests than can be claimed at once. So a lasting storm makes the next digest
 // larger, and does not make a queue of digests.
-func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []notify.Slots, replica string) error {
+func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []dispatch.Slots, replica string) error {
 	var p pgq.DigestWaitingParams
 	room := map[uuid.UUID]int{}
 	for _, slots := range dealt {

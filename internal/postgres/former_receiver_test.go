@@ -9,6 +9,7 @@ import (
 
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // newChat returns alerts of which a chat is notified that a person has entered.
@@ -74,9 +75,11 @@ func TestAnEditDuringAClaimHasRepeatedMessagesRenderedAgain(t *testing.T) {
 	n := newChat(t, 2)
 	n.settled(n.claimedOf(1, notify.Schedule{})[0], notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 503})
 	advance(t.Context(), t, n.conn, time.Hour)
-	claimed, err := wholeLooks{n.db.Outbox()}.Claim(t.Context(), notify.ClaimRequest{
+	claimed, err := wholeLooks{n.db.Outbox()}.Claim(t.Context(), dispatch.ClaimRequest{
 		Replica: "a", Lease: time.Minute, Schedule: func(*notify.Webhook) notify.Schedule { return notify.Schedule{} },
-		Deal: func(due []notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: due[0].WebhookID, Slots: 2}} },
+		Deal: func(due []dispatch.Due) []dispatch.Slots {
+			return []dispatch.Slots{{WebhookID: due[0].WebhookID, Slots: 2}}
+		},
 		Render: func(d *notify.Delivery) (notify.Body, string, error) {
 			return notify.Body{ContentType: "text/plain", Content: []byte("to " + d.Webhook.Inputs["chat"])}, "", n.corrected()
 		},

@@ -13,6 +13,7 @@ import (
 
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -72,7 +73,7 @@ func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid
 
 // disableWebhook disables the webhook of a settlement and notifies operators. If several
 // transactions find the receiver gone at once, the first one does it.
-func disableWebhook(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error {
+func disableWebhook(ctx context.Context, q *pgq.Queries, t *dispatch.Settlement) error {
 	reason := rules.CleanText(t.Outcome.Error, 500)
 	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: t.WebhookID, Version: t.WebhookVersion})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -22,6 +22,7 @@ import (
 	"tocsin/internal/seal"
 	"tocsin/internal/storetest"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -207,7 +208,7 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 // all rows do as time passes.
 type wholeLooks struct{ *postgres.Outbox }
 
-func (o wholeLooks) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
+func (o wholeLooks) Claim(ctx context.Context, request dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	o.EndPeriod()
 	return o.Outbox.Claim(ctx, request)
 }

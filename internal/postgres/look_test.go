@@ -9,7 +9,7 @@ import (
 
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // crowd creates the given number of webhooks, ten of which have two messages each.
@@ -37,9 +37,9 @@ func crowd(tb testing.TB, webhooks int) *waiting {
 // find is a claim that takes nothing, and returns for how many webhooks something is due.
 func find(tb testing.TB, o *postgres.Outbox) (due int) {
 	tb.Helper()
-	_, err := o.Claim(tb.Context(), notify.ClaimRequest{
+	_, err := o.Claim(tb.Context(), dispatch.ClaimRequest{
 		Replica: "looks", Lease: time.Minute, Render: renderNothing,
-		Deal: func(list []notify.Due) []notify.Slots { due = len(list); return nil },
+		Deal: func(list []dispatch.Due) []dispatch.Slots { due = len(list); return nil },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -135,9 +135,9 @@ func TestAClaimThatFailsTakesNothing(t *testing.T) {
 			}
 			defer db.Close()
 			q.exec(c.spoil)
-			_, err = db.Outbox().Claim(t.Context(), notify.ClaimRequest{
+			_, err = db.Outbox().Claim(t.Context(), dispatch.ClaimRequest{
 				Replica: "r", Lease: time.Minute, Render: renderNothing, Webhooks: []uuid.UUID{q.hook},
-				Deal: func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: q.hook, Slots: 10}} },
+				Deal: func([]dispatch.Due) []dispatch.Slots { return []dispatch.Slots{{WebhookID: q.hook, Slots: 10}} },
 			})
 			if err == nil {
 				t.Error("the claim succeeded")

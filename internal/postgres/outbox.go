@@ -13,7 +13,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -24,13 +24,13 @@ type Outbox struct{ db *DB }
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
 // Claim takes due messages and begins their attempts. It may overlook messages of a transaction
-// that took more than two seconds. In that case [notify.Claimed] says when to look again.
-func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
+// that took more than two seconds. In that case [dispatch.Claimed] says when to look again.
+func (s *Outbox) Claim(ctx context.Context, request dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	looked, err := s.look(ctx, request.Webhooks)
 	if err != nil {
-		return notify.Claimed{}, err
+		return dispatch.Claimed{}, err
 	}
-	claimed := notify.Claimed{Next: looked.next}
+	claimed := dispatch.Claimed{Next: looked.next}
 	webhooks, sealed, err := s.webhooksOf(ctx, looked)
 	if err != nil || len(looked.due) == 0 {
 		return claimed, err
@@ -81,10 +81,10 @@ func (s *Outbox) look(ctx context.Context, webhooks []uuid.UUID) (looked, error)
 }
 
 // limits are the limits of the webhooks for which something may be claimed.
-func (l *looked) limits() []notify.Due {
-	due := make([]notify.Due, 0, len(l.due))
+func (l *looked) limits() []dispatch.Due {
+	due := make([]dispatch.Due, 0, len(l.due))
 	for _, row := range l.due {
-		due = append(due, notify.Due{
+		due = append(due, dispatch.Due{
 			WebhookID: row.WebhookID, MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, Tokens: row.Tokens, Probe: row.Probe,
 		})
 	}
@@ -111,9 +111,9 @@ func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UU
 }
 
 // Renew extends leases.
-func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
+func (s *Outbox) Renew(ctx context.Context, held []dispatch.Held, lease time.Duration) (left map[dispatch.Held]time.Duration, err error) {
 	p := pgq.OutboxRenewParams{Lease: lease, Fresh: lease * 2 / 3}
-	claims := make(map[int64]notify.Held, len(held))
+	claims := make(map[int64]dispatch.Held, len(held))
 	for _, h := range held {
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
 		claims[h.Token] = h
@@ -122,7 +122,7 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	left = make(map[notify.Held]time.Duration, len(rows))
+	left = make(map[dispatch.Held]time.Duration, len(rows))
 	for _, row := range rows {
 		left[claims[row.Token]] = time.Duration(row.LeftUs) * time.Microsecond
 	}

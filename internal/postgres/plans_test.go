@@ -18,6 +18,7 @@ import (
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestBatchesReadTheirRowsAlone makes Postgres assume that the outbox is empty, as it does after a
@@ -221,18 +222,18 @@ func (b *waiting) steps(hook uuid.UUID, batch int) []step {
 	if err != nil {
 		b.tb.Fatal(err)
 	}
-	held, settlements := make([]notify.Held, batch), make([]notify.Settlement, batch)
+	held, settlements := make([]dispatch.Held, batch), make([]dispatch.Settlement, batch)
 	for i, id := range ids {
-		held[i] = notify.Held{NotificationID: id, Token: 7}
-		settlements[i] = notify.Settlement{
+		held[i] = dispatch.Held{NotificationID: id, Token: 7}
+		settlements[i] = dispatch.Settlement{
 			NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
 			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},
 		}
 	}
 	return []step{
 		{"claim", func(o *postgres.Outbox) error {
-			_, err := o.Claim(ctx, notify.ClaimRequest{
-				Replica: "another", Lease: time.Minute, Render: renderNothing, Deal: func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
+			_, err := o.Claim(ctx, dispatch.ClaimRequest{
+				Replica: "another", Lease: time.Minute, Render: renderNothing, Deal: func([]dispatch.Due) []dispatch.Slots { return []dispatch.Slots{{WebhookID: hook, Slots: batch}} },
 			})
 			return err
 		}},

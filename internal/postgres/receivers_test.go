@@ -12,6 +12,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestWhatAReceiverKeepsOpenIsEndedHoweverLate acknowledges and resolves an alert while its
@@ -100,11 +101,11 @@ func (n *napping) claimed(own notify.Schedule) []notify.Delivery {
 // claimedOf claims what is due, a number of messages at most.
 func (n *napping) claimedOf(most int, own notify.Schedule) []notify.Delivery {
 	n.t.Helper()
-	claimed, err := wholeLooks{n.db.Outbox()}.Claim(n.t.Context(), notify.ClaimRequest{
+	claimed, err := wholeLooks{n.db.Outbox()}.Claim(n.t.Context(), dispatch.ClaimRequest{
 		Replica: "a", Lease: time.Minute, Schedule: func(*notify.Webhook) notify.Schedule { return own },
-		Deal: func(due []notify.Due) (dealt []notify.Slots) {
+		Deal: func(due []dispatch.Due) (dealt []dispatch.Slots) {
 			for _, d := range due {
-				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: most})
+				dealt = append(dealt, dispatch.Slots{WebhookID: d.WebhookID, Slots: most})
 			}
 			return dealt
 		},
@@ -122,7 +123,7 @@ func (n *napping) claimedOf(most int, own notify.Schedule) []notify.Delivery {
 func (n *napping) settled(d notify.Delivery, o notify.Outcome) {
 	n.t.Helper()
 	policy := notify.DefaultPolicy()
-	if _, err := n.db.Outbox().Settle(n.t.Context(), []notify.Settlement{{
+	if _, err := n.db.Outbox().Settle(n.t.Context(), []dispatch.Settlement{{
 		TenantID: tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
 		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: policy.Decide(o, &d, 0), Reference: notify.ReferenceOf(&d, o),
 	}}); err != nil {
@@ -224,9 +225,11 @@ func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 func TestAnEditDuringAClaimHasItsMessagesRenderedAgain(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}})
-	claimed, err := wholeLooks{n.db.Outbox()}.Claim(t.Context(), notify.ClaimRequest{
+	claimed, err := wholeLooks{n.db.Outbox()}.Claim(t.Context(), dispatch.ClaimRequest{
 		Replica: "a", Lease: time.Minute,
-		Deal: func(due []notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: due[0].WebhookID, Slots: 1}} },
+		Deal: func(due []dispatch.Due) []dispatch.Slots {
+			return []dispatch.Slots{{WebhookID: due[0].WebhookID, Slots: 1}}
+		},
 		Render: func(d *notify.Delivery) (notify.Body, string, error) {
 			w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
 			if err != nil {
@@ -262,7 +265,7 @@ func TestAnEditKeepsAPauseThatBeganMeanwhile(t *testing.T) {
 	}
 	policy, o := notify.DefaultPolicy(), notify.Outcome{Verdict: notify.VerdictThrottled, StatusCode: 429, RetryAfter: time.Hour}
 	decision := policy.Decide(o, &d, 0)
-	if _, err := n.db.Outbox().Settle(t.Context(), []notify.Settlement{{
+	if _, err := n.db.Outbox().Settle(t.Context(), []dispatch.Settlement{{
 		TenantID: tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
 		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: decision,
 		Breaker: func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
@@ -296,10 +299,10 @@ func TestThreadsBegunAtOnce(t *testing.T) {
 	var wait sync.WaitGroup
 	failed := make([]error, 2)
 	for replica := range failed {
-		var posted []notify.Settlement
+		var posted []dispatch.Settlement
 		for i := range b.Instances {
 			n := &b.Notifications[i]
-			posted = append(posted, notify.Settlement{
+			posted = append(posted, dispatch.Settlement{
 				TenantID: n.TenantID, NotificationID: n.ID, WebhookID: n.WebhookID, Token: 1, Attempt: replica + 1, Replica: "a",
 				Outcome: notify.Outcome{Verdict: notify.VerdictThrottled}, Decision: notify.Decision{Status: notify.Retrying},
 				Message: &notify.Message{

@@ -12,12 +12,13 @@ import (
 
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
 // Settle stores outcomes and their consequences. What they say about the webhooks is stored
 // separately and afterwards, see [Outbox.applyOutcomes].
-func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+func (s *Outbox) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
 	if len(settlements) == 1 {
 		// It may wait for a locked row, and occupies a connection meanwhile.
 		select {
@@ -43,12 +44,12 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 // when it succeeds, whatever happens to this process. It reports whether nothing is left for the
 // other steps.
 func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err error) {
-	if slices.ContainsFunc(st.settlements, func(t notify.Settlement) bool {
+	if slices.ContainsFunc(st.settlements, func(t dispatch.Settlement) bool {
 		return t.Decision.Status != notify.Delivered || t.Message != nil || t.Reference != nil
 	}) {
 		return false, nil
 	}
-	rows := st.choose(func(*notify.Settlement) bool { return true })
+	rows := st.choose(func(*dispatch.Settlement) bool { return true })
 	ended, err := s.together(len(st.settlements)).SettleEnded(ctx, rows.ended())
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
@@ -70,7 +71,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 
 // note stores whose claims were still valid.
 func (st *settling) note(valid map[claim]bool) {
-	st.results = make([]notify.Settled, len(st.settlements))
+	st.results = make([]dispatch.Settled, len(st.settlements))
 	for i := range st.settlements {
 		st.results[i].Fenced = !valid[claimOf(&st.settlements[i])]
 	}
@@ -78,8 +79,8 @@ func (st *settling) note(valid map[claim]bool) {
 
 // settling is the storing of some outcomes.
 type settling struct {
-	settlements []notify.Settlement
-	results     []notify.Settled
+	settlements []dispatch.Settlement
+	results     []dispatch.Settled
 }
 
 func (st *settling) beginning() string {
@@ -97,7 +98,7 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 		return err
 	}
 	valid := make(map[claim]bool, len(st.settlements))
-	if rows := st.choose(func(s *notify.Settlement) bool { return s.Decision.Status != notify.Retrying }); rows != nil {
+	if rows := st.choose(func(s *dispatch.Settlement) bool { return s.Decision.Status != notify.Retrying }); rows != nil {
 		ended, err := q.SettleEnded(ctx, rows.ended())
 		if err != nil {
 			return fmt.Errorf("end messages: %w", err)
@@ -106,7 +107,7 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 			valid[claim{row.NotificationID, row.ClaimToken}] = true
 		}
 	}
-	if rows := st.choose(func(s *notify.Settlement) bool { return s.Decision.Status == notify.Retrying }); rows != nil {
+	if rows := st.choose(func(s *dispatch.Settlement) bool { return s.Decision.Status == notify.Retrying }); rows != nil {
 		again, err := q.SettleAgain(ctx, rows.again())
 		if err != nil {
 			return fmt.Errorf("repeat messages: %w", err)
@@ -146,14 +147,14 @@ type claim struct {
 	token int64
 }
 
-func claimOf(s *notify.Settlement) claim { return claim{s.NotificationID, s.Token} }
+func claimOf(s *dispatch.Settlement) claim { return claim{s.NotificationID, s.Token} }
 
 func (st *settling) storeFenced(ctx context.Context, q *pgq.Queries, valid map[claim]bool) error {
-	fenced := st.choose(func(s *notify.Settlement) bool { return !valid[claimOf(s)] })
+	fenced := st.choose(func(s *dispatch.Settlement) bool { return !valid[claimOf(s)] })
 	if fenced == nil {
 		return nil
 	}
-	if late := st.choose(func(s *notify.Settlement) bool {
+	if late := st.choose(func(s *dispatch.Settlement) bool {
 		return !valid[claimOf(s)] && s.Decision.Status == notify.Delivered
 	}); late != nil {
 		if err := q.SettleLate(ctx, pgq.SettleLateParams{Ids: late.ids, Numbers: late.numbers}); err != nil {
@@ -198,7 +199,7 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 
 // keepReference stores the name by which the receiver knows an alert. It does so for a fenced
 // claimant as well, because what its message opened exists at the receiver.
-func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (err error) {
+func keepReference(ctx context.Context, q *pgq.Queries, t *dispatch.Settlement) (err error) {
 	r := t.Reference
 	switch {
 	case r == nil:
@@ -216,7 +217,7 @@ func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (e
 }
 
 // choose returns the outcomes for which f holds, as columns; nil if there are none.
-func (st *settling) choose(f func(s *notify.Settlement) bool) *outcomes {
+func (st *settling) choose(f func(s *dispatch.Settlement) bool) *outcomes {
 	var c outcomes
 	for i := range st.settlements {
 		if s := &st.settlements[i]; f(s) {
@@ -240,7 +241,7 @@ type outcomes struct {
 	heads                       [][]byte
 }
 
-func (c *outcomes) add(s *notify.Settlement) {
+func (c *outcomes) add(s *dispatch.Settlement) {
 	o := &s.Outcome
 	count, verdict, head := int32(0), "", []byte(nil)
 	if s.Decision.Counts {

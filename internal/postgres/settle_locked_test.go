@@ -13,6 +13,7 @@ import (
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestLeasesNeedNoConnectionOfOthers has all connections in use: leases are renewed, and heartbeats sent, all the same.
@@ -28,8 +29,8 @@ func TestLeasesNeedNoConnectionOfOthers(t *testing.T) {
 	if err := db.Replicas().Beat(ctx, lease.Replica{ID: "a", Host: "here", PID: 1, Roles: []string{"dispatch"}}); err != nil {
 		t.Error(err)
 	}
-	claim := notify.Held{NotificationID: one[uuid.UUID](t, b.conn, `select notification_id from outbox limit 1`), Token: 7}
-	left, err := db.Outbox().Renew(ctx, []notify.Held{claim}, time.Minute)
+	claim := dispatch.Held{NotificationID: one[uuid.UUID](t, b.conn, `select notification_id from outbox limit 1`), Token: 7}
+	left, err := db.Outbox().Renew(ctx, []dispatch.Held{claim}, time.Minute)
 	if err != nil || left[claim] < 30*time.Second {
 		t.Errorf("the claim lasts %v, %v", left[claim], err)
 	}
@@ -60,7 +61,7 @@ func TestOutcomesThatWaitLeaveConnections(t *testing.T) {
 	var settling sync.WaitGroup
 	for _, id := range one[[]uuid.UUID](t, b.conn, `select array_agg(notification_id) from outbox`) {
 		settling.Go(func() {
-			_, err := db.Outbox().Settle(ctx, []notify.Settlement{{
+			_, err := db.Outbox().Settle(ctx, []dispatch.Settlement{{
 				TenantID: tenant, NotificationID: id, Token: 7, Attempt: 1, Replica: "a",
 				Outcome:  notify.Outcome{Verdict: notify.VerdictDelivered, Duration: time.Millisecond},
 				Decision: notify.Decision{Status: notify.Delivered, Counts: true},

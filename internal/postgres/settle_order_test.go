@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestASlackMessageIsEnteredWhileSomebodyActs stores an outcome while another transaction has
@@ -25,7 +26,7 @@ func TestASlackMessageIsEnteredWhileSomebodyActs(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() {
-		done, err := n.db.Outbox().Settle(t.Context(), []notify.Settlement{{
+		done, err := n.db.Outbox().Settle(t.Context(), []dispatch.Settlement{{
 			TenantID: tenant, NotificationID: id, WebhookID: n.webhook, WebhookVersion: 1, Token: 7, Attempt: 1, Replica: "a",
 			Outcome:  notify.Outcome{Verdict: notify.VerdictDelivered, Duration: time.Millisecond},
 			Decision: notify.Decision{Status: notify.Delivered, Counts: true},

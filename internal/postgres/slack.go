@@ -15,6 +15,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/notify/refresh"
 )
 
@@ -26,7 +27,7 @@ func (db *DB) Slack() *Slack { return &Slack{db} }
 
 // enterMessage stores the place of a message, under the lock on its alert. It does so for a fenced
 // claimant as well, because the message exists.
-func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
+func enterMessage(ctx context.Context, q *pgq.Queries, settlement dispatch.Settlement) error {
 	m := settlement.Message
 	if m == nil {
 		return nil
@@ -42,7 +43,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 }
 
 // beginThreads makes messages outside any thread begin the threads of their issues.
-func beginThreads(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement) error {
+func beginThreads(ctx context.Context, q *pgq.Queries, settlements []dispatch.Settlement) error {
 	var p pgq.SlackThreadsBeginParams
 	for i := range settlements {
 		if m := settlements[i].Message; m != nil && m.Begins {

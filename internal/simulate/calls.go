@@ -19,7 +19,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/internal/simulate/model"
-	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -264,8 +264,8 @@ func (s *store) Leave(ctx context.Context, id string) (lease.Released, error) {
 }
 
 // Claim claims, and checks after the commit: much may happen in between.
-func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
-	claimed, err := transact(ctx, (*process)(o), "claim", "", func() (notify.Claimed, error) {
+func (o *outbox) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
+	claimed, err := transact(ctx, (*process)(o), "claim", "", func() (dispatch.Claimed, error) {
 		claimed, err := o.w.db.Claim(ctx, r)
 		for i := range claimed.Deliveries {
 			d := &claimed.Deliveries[i]
@@ -287,17 +287,17 @@ func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claim
 	return claimed, nil
 }
 
-func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
-	slices.SortFunc(held, func(a, b notify.Held) int {
+func (o *outbox) Renew(ctx context.Context, held []dispatch.Held, lease time.Duration) (map[dispatch.Held]time.Duration, error) {
+	slices.SortFunc(held, func(a, b dispatch.Held) int {
 		return cmp.Or(slices.Compare(a.NotificationID[:], b.NotificationID[:]), cmp.Compare(a.Token, b.Token))
 	})
-	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() (map[notify.Held]time.Duration, error) {
+	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() (map[dispatch.Held]time.Duration, error) {
 		return o.w.db.Renew(ctx, held, lease)
 	})
 }
 
 // Settle stores outcomes. Their order says nothing: that of a batch is left to chance.
-func (o *outbox) Settle(ctx context.Context, list []notify.Settlement) ([]notify.Settled, error) {
+func (o *outbox) Settle(ctx context.Context, list []dispatch.Settlement) ([]dispatch.Settled, error) {
 	order := make([]int, len(list))
 	keys := make([]string, len(list))
 	for i := range list {
@@ -305,12 +305,12 @@ func (o *outbox) Settle(ctx context.Context, list []notify.Settlement) ([]notify
 		keys[i] = fmt.Sprintf("%s %d", short(list[i].NotificationID), list[i].Token)
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
-	inOrder := make([]notify.Settlement, len(list))
+	inOrder := make([]dispatch.Settlement, len(list))
 	for i, at := range order {
 		inOrder[i] = list[at]
 	}
 	slices.Sort(keys)
-	settled, err := transact(ctx, (*process)(o), "settle", strings.Join(keys, ", "), func() ([]notify.Settled, error) {
+	settled, err := transact(ctx, (*process)(o), "settle", strings.Join(keys, ", "), func() ([]dispatch.Settled, error) {
 		before := o.w.claimsOf(inOrder)
 		settled, err := o.w.db.Settle(ctx, inOrder)
 		o.w.checkFenced(inOrder, before)
@@ -323,7 +323,7 @@ func (o *outbox) Settle(ctx context.Context, list []notify.Settlement) ([]notify
 	if err != nil {
 		return nil, err
 	}
-	back := make([]notify.Settled, len(list))
+	back := make([]dispatch.Settled, len(list))
 	for i, at := range order {
 		back[at] = settled[i]
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // checkMessage holds P3 for a message that has changed: it is in one place, its attempts
@@ -311,7 +312,7 @@ func (t *truth) reaped(name string) {
 func (t *truth) accepted(*sending) { t.w.stats.Delivered++ }
 
 // claimsOf returns who has claimed what is about to be settled.
-func (w *world) claimsOf(list []notify.Settlement) []*model.OutboxRow {
+func (w *world) claimsOf(list []dispatch.Settlement) []*model.OutboxRow {
 	claims := make([]*model.OutboxRow, len(list))
 	for i := range list {
 		m, _ := w.db.Message(list[i].NotificationID)
@@ -322,7 +323,7 @@ func (w *world) claimsOf(list []notify.Settlement) []*model.OutboxRow {
 
 // checkFenced checks that a process that has lost its claim settles nothing, except a message that
 // has arrived.
-func (w *world) checkFenced(list []notify.Settlement, before []*model.OutboxRow) {
+func (w *world) checkFenced(list []dispatch.Settlement, before []*model.OutboxRow) {
 	for i := range list {
 		s, was := &list[i], before[i]
 		if was == nil || was.Attempts == s.Attempt || s.Decision.Status == notify.Delivered {
@@ -330,7 +331,7 @@ func (w *world) checkFenced(list []notify.Settlement, before []*model.OutboxRow)
 		}
 		// Who lost a claim to itself, by a failover, settles both attempts together: what
 		// changed may be the work of the current one, or has arrived.
-		if slices.ContainsFunc(list, func(o notify.Settlement) bool {
+		if slices.ContainsFunc(list, func(o dispatch.Settlement) bool {
 			return o.NotificationID == s.NotificationID && (o.Attempt == was.Attempts || o.Decision.Status == notify.Delivered)
 		}) {
 			continue

@@ -105,15 +105,15 @@ func Removals() []Removal {
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("evidence-began-later", "evaluator/resolution/evidence.go", [2]string{"c == nil || c.StartTimeNS <= a.EndedNS ||", "c == nil ||"})
 	edit("evidence-behind-the-mark", "evaluator/resolution/evidence.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})
-	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
-	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.check(delivery.held()) }\n", ""})
-	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	if arrived {\n		// Storing", "	if arrived && a.delivery == nil {\n		// Storing"})
+	edit("lease-kept", "notify/dispatch/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
+	edit("claim-asked-about", "notify/dispatch/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.check(heldBy(delivery)) }\n", ""})
+	edit("known-to-have-arrived", "notify/dispatch/attempt.go", [2]string{"	if arrived {\n		// Storing", "	if arrived && a.delivery == nil {\n		// Storing"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	list = append(list,
 		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.Version < 0 && ("}}},
 		Removal{Name: "counted-instants", Tests: "tocsin/evaluator/window", File: "evaluator/window/steps.go", Edits: [][2]string{{"					it.changes[i].keepInstants(&newest[next])\n", ""}}},
 		Removal{Name: "panic-is-behind-nobody", Tests: "tocsin/evaluator", File: "evaluator/commit.go", Edits: [][2]string{{"return f.panicked[r.ID] })", "return false })"}}},
-		Removal{Name: "check-before-the-call", Tests: "tocsin/notify", File: "notify/attempt.go", Edits: [][2]string{{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"}}},
+		Removal{Name: "check-before-the-call", Tests: "tocsin/notify/dispatch", File: "notify/dispatch/attempt.go", Edits: [][2]string{{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"}}},
 	)
 	return list
 }

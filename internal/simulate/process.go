@@ -16,6 +16,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -26,7 +27,7 @@ type process struct {
 	name   string
 
 	evaluator  *evaluator.Evaluator
-	dispatcher *notify.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	deleter    *retention.Deleter
 	member     *lease.Member
 
@@ -103,7 +104,7 @@ func (w *world) start() {
 	fail(err)
 	policy := notify.DefaultPolicy()
 	policy.Jitter, policy.Breaker.Jitter = 0, 0
-	p.dispatcher, err = notify.NewDispatcher(notify.Options{
+	p.dispatcher, err = dispatch.New(dispatch.Options{
 		Store: (*outbox)(p), Renderer: p, Sender: p, Logger: logger, Clock: p.clock, Random: p.random, Replica: p.name, Policy: policy,
 		Slots: w.conf.slots, Lease: w.conf.lease, Poll: 30 * time.Second, DeadAfter: w.db.DeadAfter,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"tocsin/evaluator/ruleset"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 func delivered() notify.Outcome {
@@ -55,8 +56,8 @@ func deliveryFenced(l *law) {
 // renew renews a claim, and returns whether it is lost.
 func (l *law) renew(d notify.Delivery) (lost bool) {
 	l.Helper()
-	claim := notify.Held{NotificationID: d.NotificationID, Token: d.Token}
-	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{claim}, claimFor)
+	claim := dispatch.Held{NotificationID: d.NotificationID, Token: d.Token}
+	claims, err := l.Outbox.Renew(l.Context(), []dispatch.Held{claim}, claimFor)
 	l.must(err)
 	left, valid := claims[claim]
 	if valid && (left > claimFor || left < claimFor*2/3) {

@@ -21,6 +21,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 	"tocsin/rules"
 )
 
@@ -31,7 +32,7 @@ const Tenant = "acme"
 // to be created.
 type Store struct {
 	Evaluation evaluator.Store
-	Outbox     notify.Store
+	Outbox     dispatch.Store
 	Retention  retention.Store
 	Replicas   lease.Store
 	Resolution resolution.Store
@@ -243,12 +244,12 @@ func (l *law) raise(n int) (messages []uuid.UUID) {
 // claim has a replica claim at most so many messages of the webhook.
 func (l *law) claim(replica string, most int) []notify.Delivery {
 	l.Helper()
-	claimed, err := l.Outbox.Claim(l.Context(), notify.ClaimRequest{
+	claimed, err := l.Outbox.Claim(l.Context(), dispatch.ClaimRequest{
 		Replica: replica, Lease: claimFor, Schedule: func(*notify.Webhook) notify.Schedule { return l.schedule },
-		Deal: func(due []notify.Due) (dealt []notify.Slots) {
+		Deal: func(due []dispatch.Due) (dealt []dispatch.Slots) {
 			for _, d := range due {
 				if d.WebhookID == l.webhook {
-					dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: most})
+					dealt = append(dealt, dispatch.Slots{WebhookID: d.WebhookID, Slots: most})
 				}
 			}
 			return dealt
@@ -290,7 +291,7 @@ func (l *law) settle(replica string, d notify.Delivery, o notify.Outcome) (valid
 	policy := notify.DefaultPolicy()
 	policy.Jitter, policy.Breaker.Jitter = 0, 0
 	decision := policy.Decide(o, &d, 0)
-	settled, err := l.Outbox.Settle(l.Context(), []notify.Settlement{{
+	settled, err := l.Outbox.Settle(l.Context(), []dispatch.Settlement{{
 		TenantID: Tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
 		Attempt: d.Attempt, Replica: replica, Outcome: o, Decision: decision, Reference: notify.ReferenceOf(&d, o),
 		Breaker: func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {

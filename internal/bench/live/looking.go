@@ -14,6 +14,7 @@ import (
 	"tocsin/internal/bench/report"
 	"tocsin/internal/bench/trial"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // busyHooks is how many of the webhooks have messages, at most.
@@ -97,9 +98,9 @@ func (b bench) looks(ctx context.Context, size int) (l looked, err error) {
 func look(ctx context.Context, world *product.World, want int, named ...uuid.UUID) (float64, error) {
 	found := 0
 	began := time.Now()
-	_, err := world.DB.Outbox().Claim(ctx, notify.ClaimRequest{
+	_, err := world.DB.Outbox().Claim(ctx, dispatch.ClaimRequest{
 		Replica: "bench", Lease: time.Minute, Webhooks: named,
-		Deal: func(due []notify.Due) []notify.Slots {
+		Deal: func(due []dispatch.Due) []dispatch.Slots {
 			found = len(due)
 			return nil
 		},

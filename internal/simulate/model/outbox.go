@@ -13,6 +13,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 const (
@@ -85,12 +86,12 @@ func (db *Postgres) closedUntil(w *Webhook) time.Time {
 }
 
 // Claim takes due messages, stores their bodies and records that their attempts begin.
-func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	var claimed notify.Claimed
+func (db *Postgres) Claim(_ context.Context, request dispatch.ClaimRequest) (dispatch.Claimed, error) {
+	var claimed dispatch.Claimed
 	err := db.tx(func() error {
 		now := db.now()
 		ids, rows := db.queue()
-		var list []notify.Due
+		var list []dispatch.Due
 		for _, id := range ids {
 			w := db.webhooks.rows[id]
 			if !w.Enabled {
@@ -117,7 +118,7 @@ func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notif
 				claimed.Next = wait
 			}
 			if due && !closed.After(now) {
-				list = append(list, notify.Due{
+				list = append(list, dispatch.Due{
 					WebhookID: id, MaxConcurrent: w.MaxConcurrent, RatePerSecond: w.RatePerSecond, Tokens: w.tokens(now), Probe: w.probes(),
 				})
 			}
@@ -134,14 +135,14 @@ func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notif
 		return nil
 	})
 	if err != nil {
-		return notify.Claimed{}, err
+		return dispatch.Claimed{}, err
 	}
 	claimed.Unwanted = db.Unwanted(claimed.Deliveries)
 	return claimed, nil
 }
 
 // claim takes the due rows of a webhook.
-func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now time.Time, claimed *notify.Claimed) error {
+func (db *Postgres) claim(request *dispatch.ClaimRequest, dealt dispatch.Slots, now time.Time, claimed *dispatch.Claimed) error {
 	w := db.webhooks.rows[dealt.WebhookID]
 	slots, probe := dealt.Slots, w.probes()
 	if w.RatePerSecond > 0 {
@@ -302,7 +303,7 @@ func (db *Postgres) putAttempt(id uuid.UUID, a Attempt) {
 }
 
 // gather puts what exceeds a webhook's limit into digests.
-func (db *Postgres) gather(dealt notify.Slots, replica string, now time.Time) {
+func (db *Postgres) gather(dealt dispatch.Slots, replica string, now time.Time) {
 	w := db.webhooks.rows[dealt.WebhookID]
 	if w.DigestAbove == 0 {
 		return
@@ -358,8 +359,8 @@ func (db *Postgres) gather(dealt notify.Slots, replica string, now time.Time) {
 }
 
 // Renew extends leases, and returns the remaining time of each claim that is not lost.
-func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
-	left = map[notify.Held]time.Duration{}
+func (db *Postgres) Renew(_ context.Context, held []dispatch.Held, lease time.Duration) (left map[dispatch.Held]time.Duration, err error) {
+	left = map[dispatch.Held]time.Duration{}
 	err = db.tx(func() error {
 		now := db.now()
 		for _, h := range held {

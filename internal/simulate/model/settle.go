@@ -9,6 +9,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 )
 
 // Settle stores outcomes and their consequences.
-func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
-	settled := make([]notify.Settled, len(settlements))
+func (db *Postgres) Settle(_ context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
+	settled := make([]dispatch.Settled, len(settlements))
 	err := db.tx(func() error {
 		now := db.now()
 		for i := range settlements {
@@ -51,7 +52,7 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 	return settled, nil
 }
 
-func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) error {
+func (db *Postgres) settle(s *dispatch.Settlement, o *OutboxRow, now time.Time) error {
 	attempt := Attempt{Number: s.Attempt, Token: s.Token, Replica: s.Replica, StartedAt: o.BegunAt, FinishedAt: now, Verdict: s.Outcome.Verdict}
 	if s.Decision.Status == notify.Retrying {
 		o.DueAt, o.ReadyAt = now.Add(s.Decision.Wait), now.Add(s.Decision.Wait)
@@ -89,7 +90,7 @@ func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) er
 type referenceKey struct{ alert, webhook uuid.UUID }
 
 // keepReference stores the id that the receiver uses for an alert.
-func (db *Postgres) keepReference(s *notify.Settlement) {
+func (db *Postgres) keepReference(s *dispatch.Settlement) {
 	if s.Reference == nil {
 		return
 	}
@@ -103,7 +104,7 @@ func (db *Postgres) keepReference(s *notify.Settlement) {
 }
 
 // settleFenced stores the outcome of a lost claim, and ends a message that has been delivered.
-func (db *Postgres) settleFenced(s *notify.Settlement, now time.Time) {
+func (db *Postgres) settleFenced(s *dispatch.Settlement, now time.Time) {
 	o, there := db.outbox.get(s.NotificationID)
 	if s.Decision.Status == notify.Delivered && there && s.Attempt > o.BegunFrom && db.has(LateSuccess) {
 		db.outbox.remove(o.ID)
@@ -122,7 +123,7 @@ func (db *Postgres) settleFenced(s *notify.Settlement, now time.Time) {
 }
 
 // switchOff switches the webhook of a settlement off and notifies operators.
-func (db *Postgres) switchOff(s *notify.Settlement, now time.Time) error {
+func (db *Postgres) switchOff(s *dispatch.Settlement, now time.Time) error {
 	w := db.webhooks.rows[s.WebhookID]
 	if !w.Enabled || w.Version != s.WebhookVersion {
 		return nil
@@ -197,7 +198,7 @@ func (db *Postgres) undelivered(message uuid.UUID, now time.Time) error {
 }
 
 // apply applies an outcome to breaker and hold of its webhook.
-func (db *Postgres) apply(s *notify.Settlement) {
+func (db *Postgres) apply(s *dispatch.Settlement) {
 	w := db.webhooks.rows[s.WebhookID]
 	if w.Version != s.WebhookVersion {
 		return

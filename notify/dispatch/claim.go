@@ -1,15 +1,13 @@
-package notify
+package dispatch
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
-)
 
-// ErrFenced says that another claimant has the message, or that the message has already ended.
-var ErrFenced = errors.New("the lease was lost")
+	"tocsin/notify"
+)
 
 // Store stores the outbox and the record.
 type Store interface {
@@ -37,26 +35,23 @@ type ClaimRequest struct {
 	Deal func(due []Due) []Slots
 	// Render makes the body of a message that has none. problem says why the body is a fallback. A
 	// message that cannot be rendered at all ends as FAILED.
-	Render func(d *Delivery) (body Body, problem string, err error)
+	Render func(d *notify.Delivery) (body notify.Body, problem string, err error)
 	// Schedule is the schedule of a webhook's receiver; nil means the zero value for all. Messages
-	// that are [Schedule.TooOld] end as EXHAUSTED, without an attempt.
-	Schedule func(w *Webhook) Schedule
+	// that are [notify.Schedule.TooOld] end as EXHAUSTED, without an attempt.
+	Schedule func(w *notify.Webhook) notify.Schedule
 }
 
 // ScheduleOf returns the schedule of a webhook's receiver.
-func (r *ClaimRequest) ScheduleOf(w *Webhook) Schedule {
+func (r *ClaimRequest) ScheduleOf(w *notify.Webhook) notify.Schedule {
 	if r.Schedule == nil {
-		return Schedule{}
+		return notify.Schedule{}
 	}
 	return r.Schedule(w)
 }
 
-// ErrTooOld tells a person why a message ended for its age.
-var ErrTooOld = errors.New("it is older than the maximum age of its receiver; send it again if it is still useful")
-
 // Claimed is the result of a claim.
 type Claimed struct {
-	Deliveries []Delivery
+	Deliveries []notify.Delivery
 	// Unwanted are webhooks that, after the commit, do not want their messages any more: they were
 	// edited since, are disabled or held, or are not responding and the probe is another message.
 	// Unchecked is why this could not be checked; then no call may be made.
@@ -93,8 +88,8 @@ type Held struct {
 	Token          int64
 }
 
-// held returns the claim of a delivery.
-func (d *Delivery) held() Held { return Held{d.NotificationID, d.Token} }
+// heldBy returns the claim of a delivery.
+func heldBy(d *notify.Delivery) Held { return Held{d.NotificationID, d.Token} }
 
 // Settlement is the outcome of an attempt, and its consequences.
 type Settlement struct {
@@ -108,16 +103,16 @@ type Settlement struct {
 	Attempt        int
 	// Replica is the replica that made the attempt.
 	Replica  string
-	Outcome  Outcome
-	Decision Decision
+	Outcome  notify.Outcome
+	Decision notify.Decision
 	// Breaker returns the next state of the webhook's breaker at an instant. probe says that the
 	// attempt was its probe. If Breaker is nil, the state does not change.
-	Breaker func(was Breaker, probe bool, now time.Time) Breaker
+	Breaker func(was notify.Breaker, probe bool, now time.Time) notify.Breaker
 	// Message is the posted message; nil if there is none that can be changed later.
-	Message *Message
+	Message *notify.Message
 	// Reference is the receiver's name for the alert, by its answer; nil if the answer says
 	// nothing.
-	Reference *Reference
+	Reference *notify.Reference
 }
 
 // Settled is the result of storing an outcome.

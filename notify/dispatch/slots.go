@@ -1,4 +1,4 @@
-package notify
+package dispatch
 
 import (
 	"cmp"

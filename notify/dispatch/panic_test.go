@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"tocsin/internal/fault"
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // buggy is a store, a clock and an observer. What is armed panics once.
@@ -23,7 +24,7 @@ type buggy struct {
 	clock, unknown, claimed atomic.Bool
 }
 
-func (b *buggy) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (b *buggy) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	claimed, err := b.outbox.Claim(ctx, r)
 	b.clock.CompareAndSwap(false, b.claimed.CompareAndSwap(true, false))
 	return claimed, err
@@ -62,9 +63,9 @@ func TestAPassThatPanicsLeavesNothingBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := uuid.New()
-				b := &buggy{outbox: &outbox{limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}}
+				b := &buggy{outbox: &outbox{limits: dispatch.Due{WebhookID: id, MaxConcurrent: 4}}}
 				wakeUps := make(chan notify.Signal)
-				d := dispatcher(t, b.outbox, &calls{takes: time.Second}, func(o *notify.Options) {
+				d := dispatcher(t, b.outbox, &calls{takes: time.Second}, func(o *dispatch.Options) {
 					o.Store, o.Observer, o.Clock, o.WakeUps, o.Slots = b, b, b.now, wakeUps, 3
 				})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -140,9 +141,9 @@ func TestAPanicChangesNoKnownOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := uuid.New()
-				o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}
+				o := &outbox{due: deliveries(1, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 4}}
 				o.due[0].Reason = notify.ReasonFired
-				d := dispatcher(t, o, nil, func(o *notify.Options) {
+				d := dispatcher(t, o, nil, func(o *dispatch.Options) {
 					o.Sender, o.Schedule = answers{c.outcome}, func(*notify.Webhook) notify.Schedule { panic("poison") }
 				})
 				if _, err := d.Tick(t.Context()); err != nil || len(o.settled) != 1 {

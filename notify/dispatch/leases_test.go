@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // steps is a sender that makes a request every 700 ms, and checks its claim before each.
@@ -75,7 +76,7 @@ type cutOff struct {
 	from, to time.Time
 }
 
-func (c *cutOff) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
+func (c *cutOff) Renew(ctx context.Context, held []dispatch.Held, lease time.Duration) (map[dispatch.Held]time.Duration, error) {
 	if now := time.Now(); !now.Before(c.from) && now.Before(c.to) {
 		return nil, errAway
 	}
@@ -109,10 +110,10 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id, clock := uuid.New(), &jumping{}
-				o := &outbox{due: deliveries(1, id, ever), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lost: c.lost}
+				o := &outbox{due: deliveries(1, id, ever), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}, lost: c.lost}
 				s := &steps{requests: 100, pause: c.pause, clock: clock}
 				began := time.Now()
-				d := dispatcher(t, o, nil, func(options *notify.Options) {
+				d := dispatcher(t, o, nil, func(options *dispatch.Options) {
 					options.Store = &cutOff{o, began.Add(c.away[0]), began.Add(c.away[1])}
 					options.Sender, options.Clock, options.DeadAfter = s, clock.now, c.deadAfter
 				})
@@ -140,8 +141,8 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 func TestAnAnswerCountsWithoutAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lost: true, lostAtEnd: true}
-		if _, err := dispatcher(t, o, nil, func(options *notify.Options) { options.Sender = deaf{} }).Tick(t.Context()); err != nil {
+		o := &outbox{due: deliveries(1, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}, lost: true, lostAtEnd: true}
+		if _, err := dispatcher(t, o, nil, func(options *dispatch.Options) { options.Sender = deaf{} }).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if len(o.settled) != 1 || o.settled[0].Decision.Status != notify.Delivered {

@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type outbox struct {
 	mu       sync.Mutex
 	due      []notify.Delivery
-	limits   notify.Due
+	limits   dispatch.Due
 	most     int
 	next     time.Duration
 	claimErr error
@@ -31,7 +32,7 @@ type outbox struct {
 	claimTakes time.Duration
 	settles    []error
 	claimed    []notify.Delivery
-	settled    []notify.Settlement
+	settled    []dispatch.Settlement
 	// stores counts how often outcomes were stored.
 	stores   int
 	renewals int
@@ -45,23 +46,23 @@ type outbox struct {
 	lostAtEnd bool
 }
 
-func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (o *outbox) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	select {
 	case <-time.After(o.claimTakes):
 	case <-ctx.Done():
-		return notify.Claimed{}, ctx.Err()
+		return dispatch.Claimed{}, ctx.Err()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.hints = append(o.hints, r.Webhooks...)
 	if o.claimErr != nil {
-		return notify.Claimed{}, o.claimErr
+		return dispatch.Claimed{}, o.claimErr
 	}
 	if len(o.due) == 0 {
-		return notify.Claimed{Next: o.next}, nil
+		return dispatch.Claimed{Next: o.next}, nil
 	}
 	n := 0
-	for _, s := range r.Deal([]notify.Due{o.limits}) {
+	for _, s := range r.Deal([]dispatch.Due{o.limits}) {
 		n += min(s.Slots, len(o.due))
 	}
 	o.most = max(o.most, n)
@@ -71,39 +72,39 @@ func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claim
 		if d := &claimed[i]; d.Body == nil {
 			body, _, err := r.Render(d)
 			if err != nil {
-				return notify.Claimed{}, err
+				return dispatch.Claimed{}, err
 			}
 			d.Body, d.Fresh = &body, true
 		}
 	}
 	o.claimed = append(o.claimed, claimed...)
-	done := notify.Claimed{Deliveries: claimed, Unchecked: o.checkErr, Next: o.next}
+	done := dispatch.Claimed{Deliveries: claimed, Unchecked: o.checkErr, Next: o.next}
 	if o.unwanted {
 		done.Unwanted = []uuid.UUID{o.limits.WebhookID}
 	}
 	return done, nil
 }
 
-func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
+func (o *outbox) Renew(_ context.Context, held []dispatch.Held, lease time.Duration) (left map[dispatch.Held]time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.renewals++
 	if o.lost {
-		return map[notify.Held]time.Duration{}, nil
+		return map[dispatch.Held]time.Duration{}, nil
 	}
 	return renewed(held, lease), nil
 }
 
 // renewed is the result of a renewal in which no claim is lost.
-func renewed(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
-	left := map[notify.Held]time.Duration{}
+func renewed(held []dispatch.Held, lease time.Duration) map[dispatch.Held]time.Duration {
+	left := map[dispatch.Held]time.Duration{}
 	for _, claim := range held {
 		left[claim] = lease
 	}
 	return left
 }
 
-func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+func (o *outbox) Settle(_ context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.settles) > 0 {
@@ -115,7 +116,7 @@ func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]n
 	}
 	o.settled = append(o.settled, settlements...)
 	o.stores++
-	settled := make([]notify.Settled, len(settlements))
+	settled := make([]dispatch.Settled, len(settlements))
 	for i := range settled {
 		settled[i].Fenced = o.lostAtEnd
 	}
@@ -173,15 +174,15 @@ func deliveries(n int, webhook uuid.UUID, timeout time.Duration) []notify.Delive
 	return list
 }
 
-func dispatcher(t *testing.T, o *outbox, c *calls, also func(*notify.Options)) *notify.Dispatcher {
+func dispatcher(t *testing.T, o *outbox, c *calls, also func(*dispatch.Options)) *dispatch.Dispatcher {
 	t.Helper()
-	options := notify.Options{
+	options := dispatch.Options{
 		Store: o, Renderer: o, Sender: c, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Replica: "r",
 	}
 	if also != nil {
 		also(&options)
 	}
-	d, err := notify.NewDispatcher(options)
+	d, err := dispatch.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func dispatcher(t *testing.T, o *outbox, c *calls, also func(*notify.Options)) *
 }
 
 // run runs d for the given time of the bubble.
-func run(d *notify.Dispatcher, while time.Duration) {
+func run(d *dispatch.Dispatcher, while time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), while)
 	defer cancel()
 	d.Run(ctx)
@@ -198,7 +199,7 @@ func run(d *notify.Dispatcher, while time.Duration) {
 func TestNeverMoreThanTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}
+		o := &outbox{due: deliveries(50, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 4}}
 		c := &calls{takes: time.Second}
 		run(dispatcher(t, o, c, nil), 20*time.Second)
 		if c.most != 4 || o.most > 4 {
@@ -214,10 +215,10 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 func TestWakeUpCutsThePauseShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}
+		o := &outbox{limits: dispatch.Due{WebhookID: id, MaxConcurrent: 8}}
 		c := &calls{}
 		wakeUps := make(chan notify.Signal, 1)
-		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
+		d := dispatcher(t, o, c, func(o *dispatch.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
 		ended.Go(func() { d.Run(ctx) })
@@ -239,7 +240,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -253,7 +254,7 @@ func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 func TestLostLeaseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lost: true}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}, lost: true}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -267,7 +268,7 @@ func TestLostLeaseEndsTheRenewals(t *testing.T) {
 func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}}
+		o := &outbox{due: deliveries(1, id, 10*time.Second), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}}
 		if _, err := dispatcher(t, o, &calls{takes: time.Hour}, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +284,7 @@ func TestOutcomesAreStoredTogether(t *testing.T) {
 	for _, verdict := range []notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled} {
 		synctest.Test(t, func(t *testing.T) {
 			id := uuid.New()
-			o := &outbox{due: deliveries(40, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 40}}
+			o := &outbox{due: deliveries(40, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 40}}
 			if _, err := dispatcher(t, o, &calls{takes: time.Second, verdict: verdict}, nil).Tick(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -306,7 +307,7 @@ func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := uuid.New()
-				o := &outbox{due: deliveries(3, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 3}}
+				o := &outbox{due: deliveries(3, id, time.Second), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 3}}
 				spoil(o)
 				c := &calls{}
 				if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
@@ -329,8 +330,8 @@ func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 func TestARendererThatPanicsHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 3}}
-		d := dispatcher(t, o, &calls{}, func(o *notify.Options) { o.Renderer = panics{} })
+		o := &outbox{due: deliveries(1, id, time.Second), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 3}}
+		d := dispatcher(t, o, &calls{}, func(o *dispatch.Options) { o.Renderer = panics{} })
 		if _, err := d.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "index out of range") {
 			t.Errorf("Tick = %v, want the store to get the reason", err)
 		}
@@ -345,7 +346,7 @@ func TestSettlementIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
 		down := errors.New("the database is away")
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, settles: []error{down, down, down, nil}}
+		o := &outbox{due: deliveries(1, id, time.Second), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}, settles: []error{down, down, down, nil}}
 		if _, err := dispatcher(t, o, &calls{}, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +359,7 @@ func TestSettlementIsTriedAgain(t *testing.T) {
 func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(3, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 2}}
+		o := &outbox{due: deliveries(3, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 2}}
 		c := &calls{takes: 20 * time.Second}
 		run(dispatcher(t, o, c, nil), time.Second)
 		if len(o.settled) != 2 || len(o.due) != 1 {
@@ -379,7 +380,7 @@ func TestStopLetsAClaimEnd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			id := uuid.New()
-			o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 2}, claimTakes: c.takes}
+			o := &outbox{due: deliveries(1, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 2}, claimTakes: c.takes}
 			began := time.Now()
 			run(dispatcher(t, o, &calls{}, nil), 500*time.Millisecond)
 			if took := time.Since(began); len(o.settled) != c.settled || took > c.stops+10*time.Millisecond {
@@ -390,7 +391,7 @@ func TestStopLetsAClaimEnd(t *testing.T) {
 }
 
 // running runs a dispatcher while f runs.
-func running(t *testing.T, d *notify.Dispatcher, f func()) {
+func running(t *testing.T, d *dispatch.Dispatcher, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup

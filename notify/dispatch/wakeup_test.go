@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // looks counts the looks at the outbox.
@@ -20,7 +21,7 @@ type looks struct {
 	takes time.Duration
 }
 
-func (l *looks) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (l *looks) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	l.mu.Lock()
 	l.at = append(l.at, time.Now())
 	takes := l.takes
@@ -46,7 +47,7 @@ func TestThePauseEndsWithTheFirstRowThatBecomesDue(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &looks{outbox: &outbox{next: test.next, claimErr: test.err}}
-				d := dispatcher(t, l.outbox, &calls{}, func(o *notify.Options) { o.Store, o.Poll = l, 30*time.Second })
+				d := dispatcher(t, l.outbox, &calls{}, func(o *dispatch.Options) { o.Store, o.Poll = l, 30*time.Second })
 				run(d, test.while)
 				if len(l.at) < 4 {
 					t.Fatalf("%d looks in %v", len(l.at), test.while)
@@ -66,22 +67,22 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		due   int
-		limit notify.Due
+		limit dispatch.Due
 		err   error
 		left  bool
 	}{
-		{name: "nothing is due", limit: notify.Due{MaxConcurrent: 4}},
-		{name: "all is taken", due: 3, limit: notify.Due{MaxConcurrent: 4}},
-		{name: "there is no room for all", due: 5, limit: notify.Due{MaxConcurrent: 4}, left: true},
-		{name: "a rate holds the rest back", due: 5, limit: notify.Due{MaxConcurrent: 4, RatePerSecond: 1, Tokens: 1}},
-		{name: "the store is away", due: 5, limit: notify.Due{MaxConcurrent: 4}, err: errors.New("away")},
+		{name: "nothing is due", limit: dispatch.Due{MaxConcurrent: 4}},
+		{name: "all is taken", due: 3, limit: dispatch.Due{MaxConcurrent: 4}},
+		{name: "there is no room for all", due: 5, limit: dispatch.Due{MaxConcurrent: 4}, left: true},
+		{name: "a rate holds the rest back", due: 5, limit: dispatch.Due{MaxConcurrent: 4, RatePerSecond: 1, Tokens: 1}},
+		{name: "the store is away", due: 5, limit: dispatch.Due{MaxConcurrent: 4}, err: errors.New("away")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.limit.WebhookID = id
 				o := &outbox{limits: test.limit, claimErr: test.err}
 				wakeUps := make(chan notify.Signal)
-				d := dispatcher(t, o, &calls{takes: time.Minute}, func(o *notify.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
+				d := dispatcher(t, o, &calls{takes: time.Minute}, func(o *dispatch.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { d.Run(ctx); close(ended) }()
@@ -121,7 +122,7 @@ type heard struct {
 	box     *outbox
 	looks   *looks
 	calls   *calls
-	d       *notify.Dispatcher
+	d       *dispatch.Dispatcher
 	wakeUps chan notify.Signal
 }
 
@@ -131,7 +132,7 @@ func hears(t *testing.T, c *calls, f func(h *heard)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &heard{box: &outbox{}, calls: c, wakeUps: make(chan notify.Signal)}
 		h.looks = &looks{outbox: h.box}
-		h.d = dispatcher(t, h.box, c, func(o *notify.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
+		h.d = dispatcher(t, h.box, c, func(o *dispatch.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
 		running(t, h.d, func() {
 			synctest.Wait()
 			f(h)
@@ -144,7 +145,7 @@ func hears(t *testing.T, c *calls, f func(h *heard)) {
 func (h *heard) add(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
 	h.box.mu.Lock()
 	h.box.due = append(h.box.due, list...)
-	h.box.limits = notify.Due{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
+	h.box.limits = dispatch.Due{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
 	h.box.mu.Unlock()
 	answered := make(chan bool, 1)
 	h.wakeUps <- notify.Signal{
@@ -226,7 +227,7 @@ func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{}, func(h *heard) {
 		h.box.mu.Lock()
-		h.box.due, h.box.limits = deliveries(2, hook, time.Minute), notify.Due{WebhookID: hook, MaxConcurrent: 4}
+		h.box.due, h.box.limits = deliveries(2, hook, time.Minute), dispatch.Due{WebhookID: hook, MaxConcurrent: 4}
 		h.box.mu.Unlock()
 		h.d.Wake([]uuid.UUID{hook})
 		h.d.Wake([]uuid.UUID{hook})
@@ -329,7 +330,7 @@ func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
 	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {
 		h.box.mu.Lock()
 		h.box.due = deliveries(1, hook, time.Minute)
-		h.box.limits = notify.Due{WebhookID: hook, MaxConcurrent: 4, Probe: true}
+		h.box.limits = dispatch.Due{WebhookID: hook, MaxConcurrent: 4, Probe: true}
 		h.box.mu.Unlock()
 		wake := func() {
 			h.wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Webhooks: []uuid.UUID{other}}}

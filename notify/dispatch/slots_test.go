@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // fleet is a store in memory with an endless backlog for each of its webhooks,
@@ -22,7 +23,7 @@ type fleet struct {
 
 // hook is a webhook and its receiver.
 type hook struct {
-	limits notify.Due
+	limits dispatch.Due
 	takes  time.Duration
 	// waiting is the number of queued messages; rate is the state of the rate limit.
 	waiting   int
@@ -34,7 +35,7 @@ type hook struct {
 }
 
 func (f *fleet) hook(waiting int, takes time.Duration) *hook {
-	h := &hook{waiting: waiting, takes: takes, limits: notify.Due{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
+	h := &hook{waiting: waiting, takes: takes, limits: dispatch.Due{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
 	f.hooks = append(f.hooks, h)
 	return h
 }
@@ -49,10 +50,10 @@ func (f *fleet) find(id uuid.UUID) *hook {
 }
 
 // Claim hands out what is queued. Tokens of a rate return with time.
-func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (f *fleet) Claim(_ context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []notify.Due
+	var due []dispatch.Due
 	for _, h := range f.hooks {
 		if h.waiting == 0 {
 			continue
@@ -75,15 +76,15 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 			claimed = append(claimed, d)
 		}
 	}
-	return notify.Claimed{Deliveries: claimed}, nil
+	return dispatch.Claimed{Deliveries: claimed}, nil
 }
 
-func (f *fleet) Renew(_ context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
+func (f *fleet) Renew(_ context.Context, held []dispatch.Held, lease time.Duration) (map[dispatch.Held]time.Duration, error) {
 	return renewed(held, lease), nil
 }
 
-func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
-	return make([]notify.Settled, len(settlements)), nil
+func (f *fleet) Settle(_ context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
+	return make([]dispatch.Settled, len(settlements)), nil
 }
 
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
@@ -141,7 +142,7 @@ func (f *fleet) add(h *hook, n int) {
 // during runs a dispatcher while f runs.
 func (f *fleet) during(t *testing.T, do func()) {
 	t.Helper()
-	d, err := notify.NewDispatcher(notify.Options{
+	d, err := dispatch.New(dispatch.Options{
 		Store: f, Renderer: f, Sender: f, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Replica: "r", Slots: 64,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package notify
+package dispatch
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
+	"tocsin/notify"
 )
 
 // attempt is a delivery whose attempt has begun in the store.
 type attempt struct {
-	delivery   *Delivery
+	delivery   *notify.Delivery
 	call       *call
 	settlement Settlement
 	// claimedAt is when the claim was about to be made, by this process's clock.
@@ -27,11 +28,11 @@ type attempt struct {
 var errRender = errors.New("the message cannot be rendered")
 
 // render makes a body. If the renderer panics, only this message fails.
-func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err error) {
+func (d *Dispatcher) render(delivery *notify.Delivery) (body notify.Body, problem string, err error) {
 	var why error
 	if err := fault.Guard(func() error { body, why = d.Renderer.Render(delivery); return nil }); err != nil {
 		d.Logger.Error("message not rendered; it fails, and the others are sent", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", err), fault.Stack(err))
-		return Body{}, "", fmt.Errorf("%w: %w", errRender, err)
+		return notify.Body{}, "", fmt.Errorf("%w: %w", errRender, err)
 	}
 	if why != nil {
 		problem = why.Error()
@@ -48,9 +49,9 @@ func (d *Dispatcher) begin(ctx context.Context, a *attempt, now time.Time) {
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	delivery.Claim = func() error { return d.leases.check(delivery.held()) }
+	delivery.Claim = func() error { return d.leases.check(heldBy(delivery)) }
 	a.call = d.slots.begin(delivery.Webhook.ID, now)
-	d.leases.keep(ctx, delivery.held(), a.claimedAt)
+	d.leases.keep(ctx, heldBy(delivery), a.claimedAt)
 	d.underWay.Go(func() { d.attempt(context.WithoutCancel(ctx), a) })
 }
 
@@ -76,12 +77,12 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt) {
 	arrived := d.leases.hasArrived(a.delivery)
 	if err := fault.Guard(func() error { s.Outcome = d.call(ctx, a, arrived); return nil }); err != nil {
 		d.log(s).ErrorContext(ctx, "call panicked; its message may have arrived, and is sent again by the retry schedule", slog.Any("error", err), fault.Stack(err))
-		s.Outcome = Outcome{Verdict: VerdictRetry, Error: err.Error()}
+		s.Outcome = notify.Outcome{Verdict: notify.VerdictRetry, Error: err.Error()}
 	}
 	if err := fault.Guard(func() error { d.decide(a, arrived); return nil }); err != nil {
 		d.log(s).ErrorContext(ctx, "consequences of an outcome panicked; the outcome is stored without them", slog.Any("error", err), fault.Stack(err))
 	}
-	delivered := s.Outcome.Verdict == VerdictDelivered
+	delivered := s.Outcome.Verdict == notify.VerdictDelivered
 	d.Observer.Attempted(s.Outcome.Verdict)
 	if d.slots.answered(a.call, delivered) {
 		d.signal()
@@ -101,23 +102,23 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt) {
 }
 
 // call makes a call. arrived says that an earlier attempt has delivered the message.
-func (d *Dispatcher) call(ctx context.Context, a *attempt, arrived bool) Outcome {
+func (d *Dispatcher) call(ctx context.Context, a *attempt, arrived bool) notify.Outcome {
 	if arrived {
 		// Storing that took longer than the lease. To send it again would be a repeat.
-		return NotMade("Not sent: an earlier attempt has delivered the message")
+		return notify.NotMade("Not sent: an earlier attempt has delivered the message")
 	}
 	if a.delivery.AfterUnknown {
 		d.Observer.Unknown()
 		d.log(&a.settlement).WarnContext(ctx, "the previous attempt has no outcome; the message may be sent a second time")
 	}
 	if a.refused != "" {
-		return NotMade(a.refused)
+		return notify.NotMade(a.refused)
 	}
 	if d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2 {
 		// The process was paused, or Postgres was: others may have the claim.
-		return NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
+		return notify.NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
 	}
-	calling, done := d.leases.calling(ctx, a.delivery.held())
+	calling, done := d.leases.calling(ctx, heldBy(a.delivery))
 	defer done()
 	return d.Sender.Send(calling, a.delivery)
 }
@@ -127,15 +128,15 @@ func (d *Dispatcher) decide(a *attempt, arrived bool) {
 	s, delivery := &a.settlement, a.delivery
 	s.Decision = d.Policy.Decide(s.Outcome, delivery, 0.5) // without jitter, and whatever the receiver's own schedule is
 	if arrived {
-		s.Decision = Decision{Status: Delivered}
+		s.Decision = notify.Decision{Status: notify.Delivered}
 		return
 	}
-	if outcome, hold := s.Outcome, s.Decision.Hold; outcome.Verdict != VerdictNotMade {
-		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
-			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: d.Random()})
+	if outcome, hold := s.Outcome, s.Decision.Hold; outcome.Verdict != notify.VerdictNotMade {
+		s.Breaker = func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
+			return d.Policy.Breaker.Next(was, notify.Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: d.Random()})
 		}
 	}
-	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)
+	s.Message, s.Reference = notify.MessageOf(delivery, s.Outcome), notify.ReferenceOf(delivery, s.Outcome)
 	s.Decision = d.Policy.With(d.Schedule(&delivery.Webhook)).Decide(s.Outcome, delivery, d.Random())
 }
 
@@ -163,7 +164,7 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 	case settled.Fenced:
 		d.Observer.Fenced()
 		d.log(s).WarnContext(ctx, "outcome not settled, because the lease of the message was lost; increase TOCSIN_LEASE if this repeats", slog.String("verdict", s.Outcome.Verdict.String()))
-	case s.Outcome.Verdict != VerdictDelivered:
+	case s.Outcome.Verdict != notify.VerdictDelivered:
 		d.log(s).WarnContext(ctx, "not delivered", slog.String("verdict", s.Outcome.Verdict.String()),
 			slog.String("status", string(s.Decision.Status)), slog.String("error", s.Outcome.Error))
 	}
@@ -189,7 +190,7 @@ func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) 
 	for pause := firstStoringPause; ; pause = min(2*pause, longestStoringPause) {
 		<-time.After(pause)
 		bound := 2 * d.Lease
-		if (s.Outcome.Verdict == VerdictDelivered || len(s.Outcome.Reached) > 0) && d.running.Load() {
+		if (s.Outcome.Verdict == notify.VerdictDelivered || len(s.Outcome.Reached) > 0) && d.running.Load() {
 			bound = max(bound, storing)
 		}
 		if d.Clock().Sub(began) > bound {

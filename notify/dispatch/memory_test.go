@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"runtime"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // TestHoldsNothingOfWhatIsDone settles a burst of messages together; afterwards the dispatcher must
@@ -17,7 +18,7 @@ import (
 func TestHoldsNothingOfWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{limits: notify.Due{WebhookID: id, MaxConcurrent: 100}}
+		o := &outbox{limits: dispatch.Due{WebhookID: id, MaxConcurrent: 100}}
 		d := dispatcher(t, o, &calls{takes: time.Second}, nil)
 		var bodies []weak.Pointer[notify.Body]
 		o.due = deliveries(100, id, time.Minute)

@@ -1,4 +1,4 @@
-package notify
+package dispatch
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
+	"tocsin/notify"
 )
 
 // message identifies what a receiver takes as one message.
@@ -19,7 +20,7 @@ type message struct {
 	generation   int
 }
 
-func (d *Delivery) message() message { return message{d.NotificationID, d.Generation} }
+func messageIn(d *notify.Delivery) message { return message{d.NotificationID, d.Generation} }
 
 // leases renews all claims of a dispatcher, in one statement each third of a lease. A claim is
 // renewed from when it is taken until its outcome is stored. A claim that is found lost is not
@@ -117,14 +118,14 @@ func (k *leases) calling(parent context.Context, claim Held) (ctx context.Contex
 
 // settling notes that the outcome of a claim is about to be stored, after which a renewal finds no
 // claim, and whether the message has arrived.
-func (k *leases) settling(d *Delivery, arrived bool) {
+func (k *leases) settling(d *notify.Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c := k.held[d.held()]; c != nil {
+	if c := k.held[heldBy(d)]; c != nil {
 		c.settling = true
 	}
 	if arrived {
-		k.arrived[d.message()] = true
+		k.arrived[messageIn(d)] = true
 	}
 }
 
@@ -144,21 +145,21 @@ func (k *leases) claimed() {
 }
 
 // hasArrived reports whether a message has arrived whose outcome is being stored.
-func (k *leases) hasArrived(d *Delivery) bool {
+func (k *leases) hasArrived(d *notify.Delivery) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.arrived[d.message()]
+	return k.arrived[messageIn(d)]
 }
 
 // drop ends the renewals of a claim when its outcome was stored, or could not be stored. With the
 // last claim it waits for the renewal under way.
-func (k *leases) drop(d *Delivery) {
+func (k *leases) drop(d *notify.Delivery) {
 	k.mu.Lock()
-	delete(k.held, d.held())
+	delete(k.held, heldBy(d))
 	if k.claims[d.NotificationID]--; k.claims[d.NotificationID] == 0 {
 		delete(k.claims, d.NotificationID)
 		if !k.claiming {
-			delete(k.arrived, d.message())
+			delete(k.arrived, messageIn(d))
 		}
 	}
 	var ended *sync.WaitGroup
@@ -264,6 +265,6 @@ func (k *leases) lose(claim Held) bool {
 }
 
 var (
-	errLost   = fmt.Errorf("%w: another replica has claimed the notification, or it is settled", ErrFenced)
-	errLapsed = fmt.Errorf("%w: it could not be renewed for as long as it lasts", ErrFenced)
+	errLost   = fmt.Errorf("%w: another replica has claimed the notification, or it is settled", notify.ErrFenced)
+	errLapsed = fmt.Errorf("%w: it could not be renewed for as long as it lasts", notify.ErrFenced)
 )

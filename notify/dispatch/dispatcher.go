@@ -1,4 +1,12 @@
-package notify
+// Package dispatch delivers what is in the outbox. A [Dispatcher] claims messages in its [Store],
+// calls their receivers and stores the outcomes. The package comment of notify explains the steps,
+// and what each failure does; its decisions ([notify.Policy]) are made there.
+//
+// Each part has one concern and locks of its own: slots.go distributes the calls over the webhooks,
+// leases.go renews the claims of the calls under way and stops those that have lost theirs,
+// attempt.go makes one attempt from its beginning to its stored outcome, and batch.go stores outcomes
+// together.
+package dispatch
 
 import (
 	"context"
@@ -15,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
+	"tocsin/notify"
 )
 
 // LeastLease is the shortest lease that a dispatcher can renew in time.
@@ -27,8 +36,8 @@ const DefaultSlots = 256
 // Replica are required.
 type Options struct {
 	Store    Store
-	Renderer Renderer
-	Sender   Sender
+	Renderer notify.Renderer
+	Sender   notify.Sender
 	Logger   *slog.Logger
 	// Clock measures how long attempts take. No lease is compared with it.
 	Clock func() time.Time
@@ -37,10 +46,10 @@ type Options struct {
 	Random func() float64
 	// Replica names this process in leases and attempts.
 	Replica string
-	// Policy is [DefaultPolicy] if its schedule is nil.
-	Policy Policy
+	// Policy is [notify.DefaultPolicy] if its schedule is nil.
+	Policy notify.Policy
 	// Schedule returns the schedule of a webhook's receiver. Nil means that no receiver has one.
-	Schedule func(*Webhook) Schedule
+	Schedule func(*notify.Webhook) notify.Schedule
 	// Slots is the number of calls under way at once, [DefaultSlots] by default. A call that takes
 	// longer than a second needs no slot from then on. Together with these calls, at most four
 	// times as many are under way.
@@ -57,14 +66,14 @@ type Options struct {
 	Observer Observer
 	// WakeUps ends a pause early. If it is nil, the dispatcher only polls. Each signal is answered
 	// when the pass that it caused has claimed.
-	WakeUps <-chan Signal
+	WakeUps <-chan notify.Signal
 }
 
 // Observer is notified of the results of attempts. Its methods must not block, and may be called
 // from several goroutines at once.
 type Observer interface {
 	// Attempted reports the verdict of an attempt, stored or not.
-	Attempted(verdict Verdict)
+	Attempted(verdict notify.Verdict)
 	// Fenced reports that another claimant had the claim.
 	Fenced()
 	// Unknown reports that an attempt begins after one whose outcome was never stored: its process
@@ -78,10 +87,10 @@ type Observer interface {
 // unobserved is an observer that does nothing.
 type unobserved struct{}
 
-func (unobserved) Attempted(Verdict) {}
-func (unobserved) Fenced()           {}
-func (unobserved) Unknown()          {}
-func (unobserved) Unapplied()        {}
+func (unobserved) Attempted(notify.Verdict) {}
+func (unobserved) Fenced()                  {}
+func (unobserved) Unknown()                 {}
+func (unobserved) Unapplied()               {}
 
 // Dispatcher delivers notifications.
 type Dispatcher struct {
@@ -102,13 +111,13 @@ type Dispatcher struct {
 	woken bool
 }
 
-// NewDispatcher returns a dispatcher. Its error names the option that is invalid.
-func NewDispatcher(o Options) (*Dispatcher, error) {
+// New returns a dispatcher. Its error names the option that is invalid.
+func New(o Options) (*Dispatcher, error) {
 	if o.Store == nil || o.Renderer == nil || o.Sender == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
 		return nil, errors.New("dispatcher: Store, Renderer, Sender, Logger, Clock and Replica are required")
 	}
 	if o.Policy.Schedule == nil {
-		o.Policy = DefaultPolicy()
+		o.Policy = notify.DefaultPolicy()
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
@@ -117,7 +126,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		o.Observer = unobserved{}
 	}
 	if o.Schedule == nil {
-		o.Schedule = func(*Webhook) Schedule { return Schedule{} }
+		o.Schedule = func(*notify.Webhook) notify.Schedule { return notify.Schedule{} }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -241,8 +250,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	// Who waits for an answer gets one, even if this panics.
-	var signal Signal
-	defer func() { signal.answer(true, errEnded) }()
+	var signal notify.Signal
+	defer func() { signal.Answer(true, errEnded) }()
 	// gathering says that slots have become free and the pause will end soon.
 	gathering := false
 	for {
@@ -261,7 +270,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		case signal = <-d.WakeUps:
 			d.hint(signal.WakeUp.Webhooks)
 			if d.slots.full(signal.WakeUp.Webhooks, d.Clock()) {
-				signal.answer(true, nil)
+				signal.Answer(true, nil)
 				continue
 			}
 		}
@@ -273,7 +282,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		}
 		d.takeWoken()
 		result, err := d.pass(ctx)
-		signal.answer(result.Left, err)
+		signal.Answer(result.Left, err)
 		if ctx.Err() != nil {
 			return
 		}

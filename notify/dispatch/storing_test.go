@@ -1,4 +1,4 @@
-package notify_test
+package dispatch_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/notify"
+	"tocsin/notify/dispatch"
 )
 
 // away is an outbox in a database that does not answer for a while. During that time the leases of
@@ -44,9 +45,9 @@ func (a *away) leave(long time.Duration) {
 	a.until = time.Now().Add(long)
 }
 
-func (a *away) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+func (a *away) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.Claimed, error) {
 	if a.gone(0) {
-		return notify.Claimed{}, errAway
+		return dispatch.Claimed{}, errAway
 	}
 	claimed, err := a.outbox.Claim(ctx, r)
 	a.mu.Lock()
@@ -55,14 +56,14 @@ func (a *away) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed
 	return claimed, err
 }
 
-func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
+func (a *away) Renew(ctx context.Context, held []dispatch.Held, lease time.Duration) (map[dispatch.Held]time.Duration, error) {
 	if a.gone(0) {
 		return nil, errAway
 	}
 	return a.outbox.Renew(ctx, held, lease)
 }
 
-func (a *away) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+func (a *away) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
 	if a.gone(settlesAfter) {
 		return nil, errAway
 	}
@@ -74,7 +75,7 @@ func (a *away) Settle(ctx context.Context, settlements []notify.Settlement) ([]n
 }
 
 func (a *away) isSettled(id uuid.UUID) bool {
-	return slices.ContainsFunc(a.settled, func(s notify.Settlement) bool { return s.NotificationID == id })
+	return slices.ContainsFunc(a.settled, func(s dispatch.Settlement) bool { return s.NotificationID == id })
 }
 
 // goes makes the database unavailable for the given time, and then offers what was claimed before
@@ -98,9 +99,9 @@ func (a *away) goes(long time.Duration) {
 func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		a := &away{outbox: &outbox{due: deliveries(3, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}}
+		a := &away{outbox: &outbox{due: deliveries(3, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 8}}}
 		c := &calls{takes: time.Second}
-		d := dispatcher(t, a.outbox, c, func(o *notify.Options) { o.Store = a })
+		d := dispatcher(t, a.outbox, c, func(o *dispatch.Options) { o.Store = a })
 		time.AfterFunc(500*time.Millisecond, func() { a.goes(10 * time.Minute) })
 		run(d, 12*time.Minute)
 		settled := map[uuid.UUID]bool{}
@@ -117,7 +118,7 @@ func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 func TestAnotherGenerationIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}
+		o := &outbox{due: deliveries(1, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 8}}
 		for range 20 {
 			o.settles = append(o.settles, errAway)
 		}
@@ -156,9 +157,9 @@ func TestStoringEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				id := uuid.New()
-				a := &away{outbox: &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}}
+				a := &away{outbox: &outbox{due: deliveries(1, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 8}}}
 				var logged logs
-				d := dispatcher(t, a.outbox, &calls{verdict: c.verdict, reached: c.reached}, func(o *notify.Options) { o.Store, o.Logger = a, slog.New(&logged) })
+				d := dispatcher(t, a.outbox, &calls{verdict: c.verdict, reached: c.reached}, func(o *dispatch.Options) { o.Store, o.Logger = a, slog.New(&logged) })
 				time.AfterFunc(time.Microsecond, func() { a.leave(1000 * time.Hour) })
 				began := time.Now()
 				run(d, c.runs)
@@ -212,9 +213,9 @@ type stuck struct {
 	spoilt int
 }
 
-func (s *stuck) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+func (s *stuck) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
 	<-time.After(20 * time.Millisecond)
-	if slices.ContainsFunc(settlements, func(t notify.Settlement) bool { return t.NotificationID == s.locked }) {
+	if slices.ContainsFunc(settlements, func(t dispatch.Settlement) bool { return t.NotificationID == s.locked }) {
 		if len(settlements) > 1 {
 			s.mu.Lock()
 			s.spoilt++
@@ -230,8 +231,8 @@ func TestAStuckOutcomeSpoilsOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
 		all := deliveries(2000, id, time.Minute)
-		s := &stuck{outbox: &outbox{due: all, limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}, locked: all[0].NotificationID}
-		run(dispatcher(t, s.outbox, &calls{takes: 10 * time.Millisecond}, func(o *notify.Options) { o.Store = s }), time.Minute)
+		s := &stuck{outbox: &outbox{due: all, limits: dispatch.Due{WebhookID: id, MaxConcurrent: 4}}, locked: all[0].NotificationID}
+		run(dispatcher(t, s.outbox, &calls{takes: 10 * time.Millisecond}, func(o *dispatch.Options) { o.Store = s }), time.Minute)
 		if len(s.settled) != 1999 || s.spoilt != 1 {
 			t.Errorf("%d outcomes stored, %d batches failed; want 1999 and 1", len(s.settled), s.spoilt)
 		}
