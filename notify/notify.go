@@ -1,4 +1,4 @@
-// Package notify delivers notifications to their receivers.
+// Package notify is the vocabulary of delivery, and explains how notifications reach their receivers.
 //
 // A notification is one message: one alert, one webhook, one reason. It is written in the
 // transaction that raises the alert, together with a row in the outbox, which is the work

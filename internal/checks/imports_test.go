@@ -27,6 +27,14 @@ func vocabulary(more ...string) []string {
 	return append([]string{"cursor", "rules", "alerts", "alerts/match", "alerts/routing", "alerts/silences", "alerts/teams", "internal/fault"}, more...)
 }
 
+// delivery returns the vocabulary of delivery and the ways to deliver: all of notify without the dispatcher, which only
+// internal/app sees beside its stores.
+func delivery(more ...string) []string {
+	return vocabulary(append([]string{
+		"notify", "notify/bus/...", "notify/email", "notify/preset/...", "notify/refresh", "notify/resend", "notify/slack", "notify/template/...", "notify/webhook/...",
+	}, more...)...)
+}
+
 // layers lists all layers, lowest first.
 func layers() []layer {
 	return []layer{
@@ -40,12 +48,13 @@ func layers() []layer {
 		{packages: []string{"internal/explore"}},
 		{packages: []string{"internal/access/..."}, may: vocabulary("internal/access/...")},
 		{packages: []string{"notify"}, may: vocabulary()},
+		{packages: []string{"notify/dispatch"}, may: vocabulary("notify")},
 		{
 			packages: []string{"notify/*"},
-			may: vocabulary("notify/...", "internal/bustest", "internal/mailtest", "internal/natstest", "internal/pgtest", "internal/redistest",
+			may: delivery("internal/bustest", "internal/mailtest", "internal/natstest", "internal/pgtest", "internal/redistest",
 				"internal/socket"),
 		},
-		{packages: []string{"internal/bustest"}, may: vocabulary("notify/...")},
+		{packages: []string{"internal/bustest"}, may: delivery()},
 		{packages: []string{"internal/mailtest", "internal/natstest", "internal/redistest"}},
 		{packages: []string{"evaluator/...", "internal/windowtest"}, may: vocabulary("notify", "evaluator/...", "internal/windowtest")},
 		{
@@ -70,7 +79,7 @@ func layers() []layer {
 			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
 				"internal/pgtest", "internal/socket", "internal/storetest", "migrations"),
 		},
-		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "internal/apitest", "web")},
+		{packages: []string{"api/..."}, may: delivery("evaluator/...", "api/...", "internal/access/...", "internal/apitest", "web")},
 		{packages: []string{"internal/apitest"}, may: []string{"api"}},
 		{
 			packages: []string{"internal/app/..."},
@@ -181,6 +190,11 @@ func TestMapRefuses(t *testing.T) {
 		{"notify", module + "/api"},
 		{"notify", module + "/notify/template"},
 		{"notify", module + "/internal/lease"},
+		{"notify", module + "/notify/dispatch"},
+		{"notify/dispatch", module + "/notify/webhook"},
+		{"notify/dispatch", module + "/internal/postgres"},
+		{"notify/slack", module + "/notify/dispatch"},
+		{"api", module + "/notify/dispatch"},
 		{"notify/slack", module + "/evaluator"},
 		{"notify/bus/redis", module + "/internal/postgres"},
 		{"notify/slack", "github.com/cbroglie/mustache"},

@@ -106,7 +106,7 @@ func Removals() []Removal {
 	edit("evidence-began-later", "evaluator/resolution/evidence.go", [2]string{"c == nil || c.StartTimeNS <= a.EndedNS ||", "c == nil ||"})
 	edit("evidence-behind-the-mark", "evaluator/resolution/evidence.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})
 	edit("lease-kept", "notify/dispatch/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
-	edit("claim-asked-about", "notify/dispatch/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.check(heldBy(delivery)) }\n", ""})
+	edit("claim-asked-about", "notify/dispatch/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.check(claimOf(delivery)) }\n", ""})
 	edit("known-to-have-arrived", "notify/dispatch/attempt.go", [2]string{"	if arrived {\n		// Storing", "	if arrived && a.delivery == nil {\n		// Storing"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	list = append(list,

@@ -20,7 +20,7 @@ type message struct {
 	generation   int
 }
 
-func messageIn(d *notify.Delivery) message { return message{d.NotificationID, d.Generation} }
+func messageOf(d *notify.Delivery) message { return message{d.NotificationID, d.Generation} }
 
 // leases renews all claims of a dispatcher, in one statement each third of a lease. A claim is
 // renewed from when it is taken until its outcome is stored. A claim that is found lost is not
@@ -121,11 +121,11 @@ func (k *leases) calling(parent context.Context, claim Held) (ctx context.Contex
 func (k *leases) settling(d *notify.Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c := k.held[heldBy(d)]; c != nil {
+	if c := k.held[claimOf(d)]; c != nil {
 		c.settling = true
 	}
 	if arrived {
-		k.arrived[messageIn(d)] = true
+		k.arrived[messageOf(d)] = true
 	}
 }
 
@@ -148,18 +148,18 @@ func (k *leases) claimed() {
 func (k *leases) hasArrived(d *notify.Delivery) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.arrived[messageIn(d)]
+	return k.arrived[messageOf(d)]
 }
 
 // drop ends the renewals of a claim when its outcome was stored, or could not be stored. With the
 // last claim it waits for the renewal under way.
 func (k *leases) drop(d *notify.Delivery) {
 	k.mu.Lock()
-	delete(k.held, heldBy(d))
+	delete(k.held, claimOf(d))
 	if k.claims[d.NotificationID]--; k.claims[d.NotificationID] == 0 {
 		delete(k.claims, d.NotificationID)
 		if !k.claiming {
-			delete(k.arrived, messageIn(d))
+			delete(k.arrived, messageOf(d))
 		}
 	}
 	var ended *sync.WaitGroup
