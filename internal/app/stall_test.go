@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/pgtest"
 	"tocsin/notify/dispatch"
 )
 
@@ -145,4 +147,33 @@ func TestOutcomesThatAreNotJudgedAreReported(t *testing.T) {
 func sorted(list ...string) []string {
 	slices.Sort(list)
 	return list
+}
+
+// TestALockedWebhookHoldsUpNoOther has somebody keep the webhook of the operators locked, who are to be notified that
+// messages have ended: only the webhook of these messages waits, and it goes on when the lock is released.
+func TestALockedWebhookHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	w.raiseFor(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("other"), "live")
+	w.exec(`update alert set exchange = '"no exchange"' where execution_id = 'a'`)
+	holder := pgtest.Conn(t, w.pgURL)
+	if _, err := holder.Exec(t.Context(), `begin; select from webhook where operators for update`); err != nil {
+		t.Fatal(err)
+	}
+	w.dispatcher.Wake(w.hooks())
+	if _, err := w.dispatcher.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "lock timeout") {
+		t.Errorf("a pass that finds the webhook locked: %v", err)
+	}
+	if got := w.receiver.received(); !slices.Equal(got, []string{"live"}) {
+		t.Errorf("while the webhook is locked, %q arrived", got)
+	}
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	w.wantColumn("statuses", `select s.status || ' ' || coalesce(a.execution_id, '') from notification_status s join alert a using (alert_id)
+		where s.reason = 'FIRED' order by 1`, "DELIVERED b", "DELIVERED live", "FAILED a")
+	w.wantColumn("operators", reportsOfMessages, "operators 1")
 }

@@ -33,6 +33,8 @@ type claiming struct {
 	granted []uuid.UUID
 	// took reports that rows were taken; ended reports that some of them ended without an attempt.
 	took, ended bool
+	// waited says that a claim before has waited for a row that somebody keeps locked. This one hardly waits.
+	waited bool
 	// damaged is a message that made a claim fail, or nil.
 	damaged *unreadable
 	// unwanted is what the check after the commit found; unchecked is why there was no check.
@@ -58,7 +60,11 @@ func (s *Outbox) claimAll(ctx context.Context, c *claiming) error {
 	defer conn.Release()
 	tx := newPipeline(conn.Conn())
 	defer tx.rollback(ctx)
-	tx.begin()
+	lockTimeout := "1s"
+	if c.waited {
+		lockTimeout = "10ms"
+	}
+	tx.begin(lockTimeout)
 	q := pgq.New(tx)
 	if err := c.begin(ctx, q, s); err != nil {
 		return fmt.Errorf("claim: %w", err)
@@ -66,7 +72,7 @@ func (s *Outbox) claimAll(ctx context.Context, c *claiming) error {
 	if !c.took {
 		return nil
 	}
-	tx.commit(1)
+	tx.commit()
 	c.unwanted, err = q.WebhooksUnwanted(ctx, c.promises())
 	if !tx.committed {
 		return fmt.Errorf("claim: %w", err)

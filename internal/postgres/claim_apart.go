@@ -32,15 +32,19 @@ func ofARow(err error) bool {
 
 // claimApart claims for one webhook after the other, after a claim for all of them failed because
 // of a row. If that fails for a webhook as well, its oldest message is claimed by itself. If even
-// that fails, the message ends as one that cannot be read.
-func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *dispatch.Claimed) (failed error) {
+// that fails, the message ends as one that cannot be read. If somebody keeps a row locked, only the
+// webhooks whose messages need it wait: the message waits for the next pass.
+func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *dispatch.Claimed, together error) (failed error) {
+	waited := isLockTimeout(together)
 	for _, dealt := range all.dealt {
 		apart := func(slots int, damaged *unreadable) (*claiming, error) {
 			c := claiming{
-				request: all.request, looked: all.looked, webhooks: all.webhooks, damaged: damaged,
+				request: all.request, looked: all.looked, webhooks: all.webhooks, damaged: damaged, waited: waited,
 				dealt: []dispatch.Slots{{WebhookID: dealt.WebhookID, Slots: min(slots, dealt.Slots)}},
 			}
-			return &c, s.claim(ctx, &c)
+			err := s.claim(ctx, &c)
+			waited = waited || isLockTimeout(err)
+			return &c, err
 		}
 		c, err := apart(dealt.Slots, nil)
 		if ofARow(err) {
@@ -52,7 +56,7 @@ func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *dispatc
 		if err == nil {
 			c.addTo(claimed)
 		}
-		if failed = errors.Join(failed, err); err != nil && !ofARow(err) {
+		if failed = errors.Join(failed, err); err != nil && !ofARow(err) && !isLockTimeout(err) {
 			break
 		}
 	}

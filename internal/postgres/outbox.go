@@ -41,9 +41,9 @@ func (s *Outbox) Claim(ctx context.Context, request dispatch.ClaimRequest) (disp
 		c := claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks}
 		if err = s.claim(ctx, &c); err == nil {
 			c.addTo(&claimed)
-		} else if ofARow(err) {
+		} else if ofARow(err) || isLockTimeout(err) {
 			together := err
-			err = s.claimApart(ctx, &c, &claimed)
+			err = s.claimApart(ctx, &c, &claimed, together)
 			if fault.Panicked(together) {
 				err = errors.Join(together, err) // the message records the panic, and the log has the stack
 			}
@@ -118,7 +118,7 @@ func (s *Outbox) Renew(ctx context.Context, held []dispatch.Held, lease time.Dur
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
 		claims[h.Token] = h
 	}
-	rows, err := pgq.New(alone{s.db.leases, 1}).OutboxRenew(ctx, p)
+	rows, err := pgq.New(alone{s.db.leases}).OutboxRenew(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

@@ -25,20 +25,21 @@ type pipeline struct {
 func newPipeline(conn *pgx.Conn) *pipeline { return &pipeline{conn: conn, queued: &pgx.Batch{}} }
 
 // begin begins a transaction with the settings of [beginBatch] and [planOnce], except that Postgres
-// ends it after 30 s of idleness.
-func (p *pipeline) begin() {
+// ends it after 30 s of idleness. lockTimeout is how long its statements wait for a lock, as Postgres
+// writes it.
+func (p *pipeline) begin(lockTimeout string) {
 	p.queued.Queue("begin")
 	p.queued.Queue(`
-select set_config('idle_in_transaction_session_timeout', '30s', true), set_config('lock_timeout', '1s', true),
+select set_config('idle_in_transaction_session_timeout', '30s', true), set_config('lock_timeout', @lock_timeout::text, true),
        set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('plan_cache_mode', 'force_generic_plan', true)`)
+       set_config('plan_cache_mode', 'force_generic_plan', true)`, pgx.NamedArgs{"lock_timeout": lockTimeout})
 }
 
 // commit ends the transaction. The next query runs with the settings of [working].
-func (p *pipeline) commit(items int) {
+func (p *pipeline) commit() {
 	p.queued.Queue("commit")
 	p.commits = p.queued.Len()
-	p.queued.Queue(working, pgx.NamedArgs{"items": items})
+	p.queued.Queue(working)
 }
 
 // rollback ends a transaction that was not committed. If this fails, the connection is closed when

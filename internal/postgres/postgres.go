@@ -37,9 +37,7 @@ type DB struct {
 	// messages again.
 	leases       *pgxpool.Pool
 	leaseQueries *pgq.Queries
-	// singles bounds the outcomes that are stored one by one, to half of the connections of pool.
-	singles chan struct{}
-	box     *seal.Box
+	box          *seal.Box
 	// webhooks caches the webhooks of recent messages.
 	webhooks *webhookCache
 	// bounds keeps where looks at the queue begin.
@@ -73,7 +71,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), leases: leases, leaseQueries: pgq.New(leases), box: box, singles: make(chan struct{}, max(1, pool.Config().MaxConns/2))}
+	db := &DB{pool: pool, queries: pgq.New(pool), leases: leases, leaseQueries: pgq.New(leases), box: box}
 	db.webhooks = &webhookCache{db: db}
 	// A new connection proves that Postgres answers.
 	conn, err := pool.Acquire(ctx)

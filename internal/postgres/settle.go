@@ -19,20 +19,11 @@ import (
 // Settle stores outcomes and their consequences. What they say about the webhooks is stored
 // separately and afterwards, see [Outbox.applyOutcomes].
 func (s *Outbox) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
-	if len(settlements) == 1 {
-		// It may wait for a locked row, and occupies a connection meanwhile.
-		select {
-		case s.db.singles <- struct{}{}:
-			defer func() { <-s.db.singles }()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("settle: %w", ctx.Err())
-		}
-	}
 	st := settling{settlements: settlements}
 	if done, err := s.settlePlain(ctx, &st); err != nil || done {
 		return st.results, err
 	}
-	err := s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.store(ctx, s.db.queries.WithTx(tx)) })
+	err := s.db.begun(ctx, beginSettling, func(tx pgx.Tx) error { return st.store(ctx, s.db.queries.WithTx(tx)) })
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
@@ -50,7 +41,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 		return false, nil
 	}
 	rows := st.choose(func(*dispatch.Settlement) bool { return true })
-	ended, err := s.together(len(st.settlements)).SettleEnded(ctx, rows.ended())
+	ended, err := s.alone().SettleEnded(ctx, rows.ended())
 	if err != nil {
 		return false, fmt.Errorf("settle: %w", err)
 	}
@@ -60,7 +51,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 	}
 	st.note(valid)
 	if len(ended) < len(st.settlements) {
-		err = s.db.begun(ctx, st.beginning(), func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), valid) })
+		err = s.db.begun(ctx, beginSettling, func(tx pgx.Tx) error { return st.storeFenced(ctx, s.db.queries.WithTx(tx), valid) })
 		if err != nil {
 			return false, fmt.Errorf("settle: %w", err)
 		}
@@ -83,13 +74,8 @@ type settling struct {
 	results     []dispatch.Settled
 }
 
-func (st *settling) beginning() string {
-	const mayHash = `; set local enable_hashjoin = on`
-	if len(st.settlements) > 1 {
-		return beginBatch + planOnce + mayHash
-	}
-	return beginWork + planOnce + mayHash
-}
+// beginSettling leaves hash joins on, as [working] does.
+const beginSettling = beginBatch + planOnce + `; set local enable_hashjoin = on`
 
 // store stores outcomes under their claims: messages that end, and attempts to be repeated. The
 // outcome of a lost claim is stored with its attempt, and a success ends its message.

@@ -12,15 +12,9 @@ import (
 // alone returns queries that return rows and that each run as their own transaction with the
 // settings of [working]. Both are sent together, so each query takes one round trip instead of
 // three. The transaction commits when its query succeeds, whatever happens to this process.
-func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool, 1}) }
+func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool}) }
 
-// together is alone for a statement that works on several rows.
-func (s *Outbox) together(items int) *pgq.Queries { return pgq.New(alone{s.db.pool, items}) }
-
-type alone struct {
-	*pgxpool.Pool
-	items int
-}
+type alone struct{ *pgxpool.Pool }
 
 // beginWork is for statements that work on rows of the outbox by their ids. They must use its
 // indexes, whatever Postgres believed about the size of the table when the plan was made. The table
@@ -37,22 +31,22 @@ const beginWork = begin + `; set local enable_seqscan = off; set local enable_ha
 // connection would plan each of them again for the first five executions.
 const planOnce = `; set local plan_cache_mode = force_generic_plan`
 
-// beginBatch also bounds how long a batch waits for a lock: one locked row must not hold up all the
-// others. A statement for a single row waits as long as it takes.
+// beginBatch also bounds how long a statement waits for a lock: one row that somebody keeps locked
+// must not hold up all the others, nor keep a connection.
 const beginBatch = beginWork + `; set local lock_timeout = '1s'`
 
-// working is [beginWork] with [planOnce] and, for several items, [beginBatch]. It is one statement,
-// sent together with the statements that it applies to. It leaves hash joins on, by which a batch
+// working is [beginBatch] with [planOnce]. It is one statement, sent together with the statements
+// that it applies to. It leaves hash joins on, by which a batch
 // is joined to its rows that have left the outbox.
 const working = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true),
+       set_config('lock_timeout', '1s', true),
        set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // Query returns rows. When all are read, their Err says whether the transaction was committed.
 func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
 	batch := &pgx.Batch{}
-	batch.Queue(working, pgx.NamedArgs{"items": a.items})
+	batch.Queue(working)
 	batch.Queue(query, args...)
 	results := a.SendBatch(ctx, batch)
 	_, err := results.Exec()

@@ -49,15 +49,20 @@ func (d *Dispatcher) begin(ctx context.Context, a *attempt, now time.Time) {
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	delivery.Claim = func() error { return d.leases.check(heldBy(delivery)) }
+	delivery.Claim = func() error { return d.leases.check(claimOf(delivery)) }
 	a.call = d.slots.begin(delivery.Webhook.ID, now)
-	d.leases.keep(ctx, heldBy(delivery), a.claimedAt)
+	d.leases.keep(ctx, claimOf(delivery), a.claimedAt)
 	d.underWay.Go(func() { d.attempt(context.WithoutCancel(ctx), a) })
 }
 
 // refused returns, by webhook, why the calls of a claim must not be made.
 func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUID]string {
 	refused := map[uuid.UUID]string{}
+	for i := range claimed.Deliveries {
+		if id := claimed.Deliveries[i].Webhook.ID; d.slots.stopped(id) {
+			refused[id] = "Not sent: the receiver has asked for a pause or is gone, by its answer to another message"
+		}
+	}
 	for _, webhook := range claimed.Unwanted {
 		refused[webhook] = "Not sent: the webhook was edited, disabled or held, or is not responding"
 	}
@@ -84,7 +89,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt) {
 	}
 	delivered := s.Outcome.Verdict == notify.VerdictDelivered
 	d.Observer.Attempted(s.Outcome.Verdict)
-	if d.slots.answered(a.call, delivered) {
+	if d.slots.answered(a.call, s.Outcome.Verdict) {
 		d.signal()
 	}
 	d.leases.settling(a.delivery, delivered)
@@ -118,7 +123,7 @@ func (d *Dispatcher) call(ctx context.Context, a *attempt, arrived bool) notify.
 		// The process was paused, or Postgres was: others may have the claim.
 		return notify.NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
 	}
-	calling, done := d.leases.calling(ctx, heldBy(a.delivery))
+	calling, done := d.leases.calling(ctx, claimOf(a.delivery))
 	defer done()
 	return d.Sender.Send(calling, a.delivery)
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,25 +13,24 @@ import (
 // batcher combines calls that are requested at about the same time into one.
 //
 // The first item waits a moment for others, if no call is under way. Items that come during a call
-// are for the next one. So batches grow with the load. If a call takes long, or more items wait
-// than one call takes, a second call is made at the same time. After a call that fails as a whole,
-// each item gets a call of its own, so that an item that fails or is slow does not affect the
-// others.
+// are for the next one. So batches grow with the load. After a call that fails as a whole, each item
+// gets a call of its own, so that an item that fails does not affect the others. Few of these calls
+// are made at a time, beside those for batches, because each may take long and needs a connection.
 type batcher[T, R any] struct {
 	// call returns one result for each item, in their order.
 	call func(ctx context.Context, items []T) ([]R, error)
 	// spawn runs a function in a goroutine that the owner of the batcher waits for.
 	spawn func(f func())
-	clock func() time.Time
-	// most bounds the items of a call; timeout bounds each call.
+	// most bounds the items of a call; timeout bounds each call, and the wait for one of singles.
 	most    int
 	timeout time.Duration
 	// linger is how long items are collected before a call.
 	linger time.Duration
+	// singles has room for the calls for one item after a failure.
+	singles chan struct{}
 
 	mu      sync.Mutex
-	calls   int
-	began   time.Time
+	working bool
 	waiting []submission[T, R]
 }
 
@@ -40,18 +40,14 @@ type submission[T, R any] struct {
 	done func(result R, err error)
 }
 
-// Other items do not wait for a call that takes longer than longCall.
-const longCall = 50 * time.Millisecond
-
 // add submits an item. done is called with its result in a goroutine of its own. Only the values of
 // ctx are used.
 func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err error)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, submission[T, R]{item, done})
-	if b.calls == 0 || b.calls == 1 && (len(b.waiting) >= b.most || b.clock().Sub(b.began) > longCall) {
-		b.calls++
-		b.began = b.clock()
+	if !b.working {
+		b.working = true
 		ctx := context.WithoutCancel(ctx)
 		b.spawn(func() { b.work(ctx) })
 	}
@@ -59,7 +55,15 @@ func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err
 
 // alone makes a call for one item, beside the others: an item that waits long holds up none of them.
 func (b *batcher[T, R]) alone(ctx context.Context, item T) (result R, err error) {
-	results, err := b.bounded(ctx, []T{item})
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	select {
+	case b.singles <- struct{}{}:
+		defer func() { <-b.singles }()
+	case <-ctx.Done():
+		return result, fmt.Errorf("wait for other calls: %w", ctx.Err())
+	}
+	results, err := b.guarded(ctx, []T{item})
 	if err != nil {
 		return result, err
 	}
@@ -93,22 +97,23 @@ func (b *batcher[T, R]) take() []submission[T, R] {
 	defer b.mu.Unlock()
 	n := min(len(b.waiting), b.most)
 	if n == 0 {
-		b.calls--
+		b.working = false
 		return nil
 	}
 	batch := append(make([]submission[T, R], 0, n), b.waiting[:n]...)
 	b.waiting = slices.Delete(b.waiting, 0, n) // releases the memory of the items
-	b.began = b.clock()
 	return batch
 }
 
-// fill makes one call. If it fails, fill makes one call for each item.
+// fill makes one call. If it fails, a call for each item follows, unless it was for one.
 func (b *batcher[T, R]) fill(ctx context.Context, batch []submission[T, R]) {
 	items := make([]T, len(batch))
 	for i := range batch {
 		items[i] = batch[i].item
 	}
-	results, err := b.bounded(ctx, items)
+	bounded, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	results, err := b.guarded(bounded, items)
 	for i := range batch {
 		s := batch[i]
 		switch {
@@ -118,15 +123,13 @@ func (b *batcher[T, R]) fill(ctx context.Context, batch []submission[T, R]) {
 			var none R
 			s.done(none, err)
 		default:
-			b.spawn(func() { b.fill(ctx, []submission[T, R]{s}) })
+			b.spawn(func() { s.done(b.alone(ctx, s.item)) })
 		}
 	}
 }
 
-// bounded makes a call. A call that panics has failed.
-func (b *batcher[T, R]) bounded(ctx context.Context, items []T) (results []R, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
-	defer cancel()
+// guarded makes a call. A call that panics has failed.
+func (b *batcher[T, R]) guarded(ctx context.Context, items []T) (results []R, err error) {
 	err = fault.Guard(func() (err error) { results, err = b.call(ctx, items); return err })
 	return results, err
 }

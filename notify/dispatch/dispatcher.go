@@ -2,10 +2,10 @@
 // calls their receivers and stores the outcomes. The package comment of notify explains the steps,
 // and what each failure does; its decisions ([notify.Policy]) are made there.
 //
-// Each part has one concern and locks of its own: slots.go distributes the calls over the webhooks,
-// leases.go renews the claims of the calls under way and stops those that have lost theirs,
-// attempt.go makes one attempt from its beginning to its stored outcome, and batch.go stores outcomes
-// together.
+// dispatcher.go makes the passes, and attempt.go an attempt, from its beginning to its stored outcome.
+// Three parts serve them, each with one concern and a lock of its own: slots.go distributes the calls
+// over the webhooks, leases.go renews the claims of the calls under way and stops those that have lost
+// theirs, and batch.go stores outcomes together. store.go is what they ask of the store.
 package dispatch
 
 import (
@@ -151,7 +151,7 @@ func New(o Options) (*Dispatcher, error) {
 		leases: &leases{renew: o.Store.Renew, lease: o.Lease, span: min(o.Lease, alive*o.DeadAfter/silent), clock: o.Clock, logger: o.Logger, lostOne: o.Observer.Fenced},
 	}
 	d.settlements = batcher[Settlement, Settled]{
-		call: o.Store.Settle, spawn: d.underWay.Go, clock: o.Clock, most: maxBatch, timeout: o.Lease, linger: linger,
+		call: o.Store.Settle, spawn: d.underWay.Go, most: maxBatch, timeout: o.Lease, linger: linger, singles: make(chan struct{}, maxSingles),
 	}
 	return d, nil
 }
@@ -159,6 +159,9 @@ func New(o Options) (*Dispatcher, error) {
 const (
 	// maxBatch bounds how many outcomes one statement settles.
 	maxBatch = 256
+	// maxSingles bounds the outcomes that are stored one by one at a time. Each occupies a connection,
+	// of which there are four by default.
+	maxSingles = 2
 	// linger is how long free slots and outcomes are collected. If the process is killed in that
 	// time, the messages of the collected outcomes are sent again.
 	linger = 2 * time.Millisecond

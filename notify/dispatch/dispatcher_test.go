@@ -30,9 +30,11 @@ type outbox struct {
 	claimErr error
 	// claimTakes is how long a claim takes.
 	claimTakes time.Duration
-	settles    []error
-	claimed    []notify.Delivery
-	settled    []dispatch.Settlement
+	// dealtFor is how long a claim takes after the slots are dealt.
+	dealtFor time.Duration
+	settles  []error
+	claimed  []notify.Delivery
+	settled  []dispatch.Settlement
 	// stores counts how often outcomes were stored.
 	stores   int
 	renewals int
@@ -64,6 +66,11 @@ func (o *outbox) Claim(ctx context.Context, r dispatch.ClaimRequest) (dispatch.C
 	n := 0
 	for _, s := range r.Deal([]dispatch.Due{o.limits}) {
 		n += min(s.Slots, len(o.due))
+	}
+	if took := o.dealtFor; took > 0 {
+		o.mu.Unlock()
+		<-time.After(took)
+		o.mu.Lock()
 	}
 	o.most = max(o.most, n)
 	claimed := o.due[:n:n]

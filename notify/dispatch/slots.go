@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/notify"
 )
 
 const (
@@ -47,6 +49,8 @@ type share struct {
 	// calls counts the calls under way. troubled counts the outcomes other than a delivery that are
 	// not stored yet; until then it is unknown whether the webhook accepts messages.
 	calls, troubled int
+	// stopped counts the troubled outcomes after which the receiver accepts no message for some time.
+	stopped int
 	// slowCalls counts the calls that are slow. quick says that the last call ended in time.
 	slowCalls   int
 	slow, quick bool
@@ -67,9 +71,9 @@ type call struct {
 	// answered says that the call does not hold a slot any more; slow says that it lost the slot
 	// because it took too long.
 	answered, slow bool
-	// troubled says that its outcome was not a delivery; probe says that other messages wait for
-	// it.
-	troubled, probe bool
+	// troubled says that its outcome was not a delivery, stopped that its receiver has asked for a
+	// pause or is gone, and probe that other messages wait for it.
+	troubled, stopped, probe bool
 }
 
 func newSlots(most int, random func() float64) *slots {
@@ -232,12 +236,15 @@ func (s *slots) begin(webhook uuid.UUID, now time.Time) *call {
 
 // answered releases a slot, and reports whether a look at the outbox is worthwhile. If the message
 // was not delivered, no call begins at its webhook before the outcome is stored.
-func (s *slots) answered(c *call, delivered bool) (look bool) {
+func (s *slots) answered(c *call, verdict notify.Verdict) (look bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.answered = true
 	s.end(c)
-	if c.troubled = !delivered; c.troubled {
+	if c.stopped = verdict == notify.VerdictThrottled || verdict == notify.VerdictGone; c.stopped {
+		c.share.stopped++
+	}
+	if c.troubled = verdict != notify.VerdictDelivered; c.troubled {
 		c.share.troubled++
 		return s.short
 	}
@@ -274,11 +281,22 @@ func (s *slots) stored(c *call) (look bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total--
+	if c.stopped {
+		c.share.stopped--
+	}
 	if c.troubled {
 		c.share.troubled--
 		return true
 	}
 	return c.probe || s.total == overcommit*s.most-1
+}
+
+// stopped reports whether the receiver of a webhook has asked for a pause, or is gone, and the store
+// does not know it yet.
+func (s *slots) stopped(webhook uuid.UUID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.share(webhook).stopped > 0
 }
 
 // full reports whether none of some webhooks may have more calls. They are then looked at when a

@@ -20,7 +20,8 @@ type Store interface {
 	// moment may be left as it is.
 	Renew(ctx context.Context, held []Held, lease time.Duration) (left map[Held]time.Duration, err error)
 	// Settle stores outcomes and their consequences. It returns a result for each, in their order.
-	// If it returns an error, nothing was written.
+	// If it returns an error, nothing was written. It waits for no row that somebody keeps locked
+	// for longer than about a second, because other outcomes may wait for it.
 	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)
 }
 
@@ -88,8 +89,8 @@ type Held struct {
 	Token          int64
 }
 
-// heldBy returns the claim of a delivery.
-func heldBy(d *notify.Delivery) Held { return Held{d.NotificationID, d.Token} }
+// claimOf returns the claim of a delivery.
+func claimOf(d *notify.Delivery) Held { return Held{d.NotificationID, d.Token} }
 
 // Settlement is the outcome of an attempt, and its consequences.
 type Settlement struct {

@@ -238,3 +238,70 @@ func TestAStuckOutcomeSpoilsOneBatch(t *testing.T) {
 		}
 	})
 }
+
+// lockedRows is an outbox in which somebody keeps the rows of some messages locked: what settles them fails after a
+// second, as [dispatch.Store] says.
+type lockedRows struct {
+	*outbox
+
+	locked map[uuid.UUID]bool
+}
+
+func (l *lockedRows) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
+	if slices.ContainsFunc(settlements, func(t dispatch.Settlement) bool { return l.locked[t.NotificationID] }) {
+		<-time.After(time.Second)
+		return nil, errors.New("lock timeout")
+	}
+	return l.outbox.Settle(ctx, settlements)
+}
+
+// TestLockedOutcomesDelayNoOthers has outcomes that cannot be stored, one by one and before the others. Each delays the next
+// batch by a second at most, and all those that wait to be stored again delay none.
+func TestLockedOutcomesDelayNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		all := deliveries(40, id, time.Minute)
+		l := &lockedRows{outbox: &outbox{due: all, limits: dispatch.Due{WebhookID: id, MaxConcurrent: 1}}, locked: map[uuid.UUID]bool{}}
+		for i := range 10 {
+			l.locked[all[i].NotificationID] = true
+		}
+		run(dispatcher(t, l.outbox, &calls{takes: 100 * time.Millisecond}, func(o *dispatch.Options) { o.Store, o.Lease = l, time.Minute }), 20*time.Second)
+		if len(l.settled) != 30 {
+			t.Errorf("%d outcomes stored within 20 s, want the 30 that nobody locks", len(l.settled))
+		}
+	})
+}
+
+// TestFewOutcomesAreStoredOneByOne has a store that fails for batches. Two single outcomes at most are stored at a time.
+func TestFewOutcomesAreStoredOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		s := &spoilt{outbox: &outbox{due: deliveries(30, id, time.Minute), limits: dispatch.Due{WebhookID: id, MaxConcurrent: 30}}}
+		run(dispatcher(t, s.outbox, &calls{takes: 100 * time.Millisecond}, func(o *dispatch.Options) { o.Store = s }), time.Minute)
+		if len(s.settled) != 30 || s.most != 2 {
+			t.Errorf("%d outcomes stored, %d at a time; want 30, two at a time", len(s.settled), s.most)
+		}
+	})
+}
+
+// spoilt is an outbox that stores single outcomes only.
+type spoilt struct {
+	*outbox
+
+	now, most int
+}
+
+func (s *spoilt) Settle(ctx context.Context, settlements []dispatch.Settlement) ([]dispatch.Settled, error) {
+	if len(settlements) > 1 {
+		return nil, errors.New("lock timeout")
+	}
+	s.mu.Lock()
+	s.now++
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	<-time.After(10 * time.Millisecond)
+	s.mu.Lock()
+	s.now--
+	s.mu.Unlock()
+	return s.outbox.Settle(ctx, settlements)
+}

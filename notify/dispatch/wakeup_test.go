@@ -323,6 +323,43 @@ func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
 	})
 }
 
+// TestNothingBeginsAfterAPauseDuringAClaim has a receiver ask for a pause, or be gone, while a claim for its webhook is
+// under way: what is claimed is not sent, although the store cannot know that yet. After a failure of another kind it is.
+func TestNothingBeginsAfterAPauseDuringAClaim(t *testing.T) {
+	for verdict, want := range map[notify.Verdict]int{notify.VerdictThrottled: 1, notify.VerdictGone: 1, notify.VerdictRetry: 2} {
+		t.Run(verdict.String(), func(t *testing.T) {
+			hook := uuid.New()
+			hears(t, &calls{takes: 100 * time.Millisecond, verdict: verdict}, func(h *heard) {
+				h.box.settles = []error{errAway, errAway}
+				h.add(deliveries(1, hook, time.Minute), hook)
+				pass(50 * time.Millisecond)
+				h.box.mu.Lock()
+				h.box.dealtFor = 100 * time.Millisecond
+				h.box.mu.Unlock()
+				h.add(deliveries(1, hook, time.Minute), hook)
+				pass(time.Minute)
+				h.calls.mu.Lock()
+				made := len(h.calls.at)
+				h.calls.mu.Unlock()
+				if made != want {
+					t.Errorf("%d calls, want %d", made, want)
+				}
+				h.box.mu.Lock()
+				defer h.box.mu.Unlock()
+				notMade := 0
+				for i := range h.box.settled {
+					if h.box.settled[i].Outcome.Verdict == notify.VerdictNotMade {
+						notMade++
+					}
+				}
+				if len(h.box.settled) != 2 || notMade != 2-want {
+					t.Errorf("%d outcomes stored, %d of attempts that were not made; want 2 and %d", len(h.box.settled), notMade, 2-want)
+				}
+			})
+		})
+	}
+}
+
 // TestAnAnsweredProbeIsFollowedByALook probes a webhook with an open breaker. The other queued
 // messages become due when the probe succeeds, although a look has found nothing due meanwhile.
 func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
