@@ -31,7 +31,13 @@ func (w *world) watchedUntil(seconds int64) (untilNS int64) {
 // evaluated what is absent: from its second watch on.
 func (w *world) concludeAfter(seconds int64) {
 	w.t.Helper()
-	untilNS, e := w.watchedUntil(seconds), w.newEvaluator(evaluator.Options{})
+	w.conclude(w.watchedUntil(seconds))
+}
+
+// conclude lets a process continue until it has evaluated what is absent after an instant.
+func (w *world) conclude(untilNS int64) {
+	w.t.Helper()
+	e := w.newEvaluator(evaluator.Options{})
 	w.until("absence is evaluated", func() bool {
 		if _, err := w.tickWith(e); err != nil {
 			w.t.Fatal(err)
@@ -70,4 +76,38 @@ func TestAbsenceFiresAndClears(t *testing.T) {
 	w.wantColumn("open", written, "FIRED 0", "RESOLVED 0")
 	w.deliverAll()
 	w.wantColumn("delivered", statuses, "DELIVERED 2")
+}
+
+// TestAbsenceAfterAMove moves a tenant to another partition while a route is silent. The partition that receives it
+// continues the watch, so that the absence raises its alert at once.
+func TestAbsenceAfterAMove(t *testing.T) {
+	t.Parallel()
+	isolate := func(w *world) error { _, err := w.db.Partitions().Isolate(t.Context(), tenant); return err }
+	for name, c := range map[string]struct{ before, move func(w *world) error }{
+		"isolate": {move: isolate},
+		"join":    {before: isolate, move: func(w *world) error { _, err := w.db.Partitions().Join(t.Context(), tenant); return err }},
+		"count":   {move: func(w *world) error { return w.db.Partitions().Count(t.Context(), 2) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.counting(rules.Definition{
+				FireMode: rules.AbsentInWindow, Threshold: 1, GroupBy: rules.GroupByRoute, Expected: []string{"silent"},
+				Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}, WebhookIDs: webhooks(w.webhook("ops")),
+			})
+			w.exec(`update rule_state set armed_since_ns = armed_since_ns - 3600000000000`)
+			if c.before != nil {
+				if err := c.before(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.pass()
+			untilNS := w.watchedUntil(20)
+			if err := c.move(w); err != nil {
+				t.Fatal(err)
+			}
+			w.conclude(untilNS)
+			w.wantColumn("the absence is evaluated", `select state || ' ' || group_key from alert where not health`, "FIRING silent")
+		})
+	}
 }

@@ -3,15 +3,12 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
@@ -26,8 +23,9 @@ import (
 // from the earlier state is refused, and the replica that evaluates the partition evaluates the whole
 // look-back again. What the giving partition still had to evaluate before that is added to the
 // backfill mark of the receiving one. So nothing is left out, and what is evaluated twice already has
-// its alert. The receiving partition also takes over how late exchanges became visible, so that those
-// that are as late as before do not seem to be absent.
+// its alert. The receiving partition also continues the watch over the source (see package watch), so
+// that absences of that time raise alerts, and exchanges that are as late as before do not seem to be
+// absent.
 type Partitions struct{ db *DB }
 
 // Partitions returns the store of partitions.
@@ -182,16 +180,14 @@ func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, er
 		if from != nil && from.ShareOf == 0 {
 			return fault.New(fault.Conflict, "the tenant %s already has the separate partition %d; there is nothing to do", tenant, from.Partition)
 		}
-		p := pgq.PartitionInsertParams{}
-		if from != nil {
-			p = pgq.PartitionInsertParams{
-				Cursor: from.Cursor, BackfillFromNs: from.BackfillFromNs, BackfillCursorNs: from.BackfillCursorNs, ClockOffsetNs: from.ClockOffsetNs,
-				LateNs: from.LateNs,
-			}
-		}
-		to, err := m.q.PartitionInsert(ctx, p)
+		to, err := m.q.PartitionInsert(ctx, pgq.PartitionInsertParams{})
 		if err != nil {
 			return fmt.Errorf("create partition: %w", err)
+		}
+		if from != nil {
+			to.Cursor, to.BackfillFromNs, to.BackfillCursorNs, to.ClockOffsetNs = from.Cursor, from.BackfillFromNs, from.BackfillCursorNs, from.ClockOffsetNs
+			from.WatchedShown = 0
+			m.watch([]string{tenant}, from, &to)
 		}
 		number = int(to.Partition)
 		return m.assign(ctx, []string{tenant}, from, &to)
@@ -244,6 +240,7 @@ func (s *Partitions) Count(ctx context.Context, n int) error {
 		for i := range m.checkpoints {
 			if c := &m.checkpoints[i]; c.ShareOf > 0 {
 				former = append(former, c.Partition)
+				c.WatchedShown = 0
 				giver[c.Partition] = c
 			}
 		}
@@ -284,159 +281,6 @@ func (s *Partitions) Count(ctx context.Context, n int) error {
 	})
 	if err != nil {
 		return fmt.Errorf("change the number of partitions: %w", err)
-	}
-	return nil
-}
-
-// move is a transaction that moves tenants.
-type move struct {
-	q           *pgq.Queries
-	checkpoints []pgq.Checkpoint
-}
-
-// move runs f while no rule and no other partition can change.
-func (s *Partitions) move(ctx context.Context, f func(m *move) error) error {
-	return s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if err := q.PartitionsHold(ctx); err != nil {
-			return fmt.Errorf("hold partitions: %w", err)
-		}
-		checkpoints, err := q.CheckpointsHold(ctx)
-		if err != nil {
-			return fmt.Errorf("hold checkpoints: %w", err)
-		}
-		return f(&move{q, checkpoints})
-	})
-}
-
-// of returns the partition of a tenant, or nil if it has none yet.
-func (m *move) of(ctx context.Context, tenant string) (*pgq.Checkpoint, error) {
-	number, err := m.q.TenantPartition(ctx, tenant)
-	if errors.Is(err, pgx.ErrNoRows) {
-		known, err := m.q.TenantKnown(ctx, tenant)
-		if err == nil && !known {
-			err = fault.New(fault.NotFound, "no such tenant: %s has no rules; tocsin partitions tenants lists those that have", tenant)
-		}
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look up tenant: %w", err)
-	}
-	for i := range m.checkpoints {
-		if m.checkpoints[i].Partition == number {
-			return &m.checkpoints[i], nil
-		}
-	}
-	return nil, fmt.Errorf("partition %d of tenant %s does not exist", number, tenant)
-}
-
-// shareOf returns the partition whose share holds a tenant.
-func (m *move) shareOf(tenant string) *pgq.Checkpoint {
-	hash := xxhash.Sum64String(tenant)
-	for i := range m.checkpoints {
-		if c := &m.checkpoints[i]; c.ShareOf > 0 && hash%uint64(c.ShareOf) == uint64(c.ShareIndex) {
-			return c
-		}
-	}
-	return nil
-}
-
-const remedyCursor = "correct it in the table checkpoint; with null, evaluation continues from the present, and earlier exchanges are not evaluated"
-
-// receive makes a partition evaluate what its new tenants still have to be evaluated for. If the
-// partition has a cursor, it keeps it. If the cursor of the giving partition is further behind, the
-// range between both, with the look-back, is added to the mark.
-func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
-	given, err := positionOf(from.Cursor)
-	if err != nil {
-		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w; "+remedyCursor, from.Partition, err)
-	}
-	own, err := positionOf(to.Cursor)
-	if err != nil {
-		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w; "+remedyCursor, to.Partition, err)
-	}
-	mark := least(markOf(to.BackfillFromNs, to.BackfillCursorNs), markOf(from.BackfillFromNs, from.BackfillCursorNs))
-	switch {
-	case own == nil:
-		to.Cursor = from.Cursor
-	case given != nil && own.After(*given):
-		seconds, err := m.q.LookBackOfTenants(ctx, tenants)
-		if err != nil {
-			return fmt.Errorf("read look-back: %w", err)
-		}
-		mark = least(mark, &backlog.Mark{FromNS: given.StartTimeNS - reachNS(seconds), CursorNS: given.StartTimeNS})
-	}
-	if mark != nil {
-		to.BackfillFromNs, to.BackfillCursorNs = &mark.FromNS, &mark.CursorNS
-	}
-	if to.ClockOffsetNs == 0 {
-		to.ClockOffsetNs = from.ClockOffsetNs
-	}
-	to.LateNs = max(to.LateNs, from.LateNs)
-	return nil
-}
-
-// least returns the mark that covers both marks.
-func least(a, b *backlog.Mark) *backlog.Mark {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return &backlog.Mark{FromNS: min(a.FromNS, b.FromNS), CursorNS: min(a.CursorNS, b.CursorNS)}
-}
-
-// gather gives a new partition its tenants, grouped by the partitions that they come from.
-func (m *move) gather(ctx context.Context, tenants map[int32][]string, giver map[int32]*pgq.Checkpoint, to *pgq.Checkpoint) error {
-	var all []string
-	givers := slices.Sorted(maps.Keys(tenants))
-	// The partition that is furthest behind comes first: the new partition starts at its cursor.
-	slices.SortStableFunc(givers, func(a, b int32) int { return compareCursors(giver[a].Cursor, giver[b].Cursor) })
-	for _, number := range givers {
-		if err := m.receive(ctx, tenants[number], giver[number], to); err != nil {
-			return err
-		}
-		all = append(all, tenants[number]...)
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return m.assign(ctx, all, nil, to)
-}
-
-// compareCursors orders stored cursors; none comes last.
-func compareCursors(a, b *string) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return cmp.Compare(*a, *b)
-}
-
-// assign assigns tenants to a partition. The replicas that evaluate this partition, and the one
-// that the tenants leave if it remains, read the rules again.
-func (m *move) assign(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
-	numbers := make([]int32, len(tenants))
-	for i := range numbers {
-		numbers[i] = to.Partition
-	}
-	if err := m.q.TenantMove(ctx, pgq.TenantMoveParams{TenantIds: tenants, Partitions: numbers}); err != nil {
-		return fmt.Errorf("assign tenants: %w", err)
-	}
-	for _, c := range []*pgq.Checkpoint{from, to} {
-		if c == nil {
-			continue
-		}
-		_, err := m.q.PartitionSet(ctx, pgq.PartitionSetParams{
-			Cursor: c.Cursor, BackfillFromNs: c.BackfillFromNs, BackfillCursorNs: c.BackfillCursorNs, ClockOffsetNs: c.ClockOffsetNs, LateNs: c.LateNs, Partition: c.Partition,
-		})
-		if err != nil {
-			return fmt.Errorf("change partition: %w", err)
-		}
-		if err := m.q.RulesMoved(ctx, pgq.RulesMovedParams{TenantIds: tenants, Partition: c.Partition}); err != nil {
-			return fmt.Errorf("record moved rules: %w", err)
-		}
 	}
 	return nil
 }

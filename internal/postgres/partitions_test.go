@@ -290,39 +290,6 @@ func TestJoinMarksWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestLatenessMovesWithTenants isolates and joins a tenant, and changes the number of partitions. The partition that evaluates it
-// knows how late exchanges were, of the partition that it leaves or of its own.
-func TestLatenessMovesWithTenants(t *testing.T) {
-	m := newMover(t, "acme")
-	late := func(ns int64) {
-		m.exec(`update checkpoint set late_ns = $2 where partition = $1`, m.of("acme"), ns)
-	}
-	want := func(what string, want int64) {
-		t.Helper()
-		if got := m.checkpoint(m.of("acme")).Watch.LateNS; got != want {
-			t.Errorf("%s: exchanges are known to be %d ns late, want %d", what, got, want)
-		}
-	}
-	for _, step := range []struct {
-		what     string
-		own      int64
-		move     func() error
-		expected int64
-	}{
-		{"isolated", 200, func() error { _, err := m.db.Partitions().Isolate(t.Context(), "acme"); return err }, 200},
-		{"joined, with less than the others", 100, func() error { _, err := m.db.Partitions().Join(t.Context(), "acme"); return err }, 200},
-		{"isolated again", 200, func() error { _, err := m.db.Partitions().Isolate(t.Context(), "acme"); return err }, 200},
-		{"joined, with more than the others", 300, func() error { _, err := m.db.Partitions().Join(t.Context(), "acme"); return err }, 300},
-		{"another number of partitions", 300, func() error { return m.db.Partitions().Count(t.Context(), 3) }, 300},
-	} {
-		late(step.own)
-		if err := step.move(); err != nil {
-			t.Fatal(step.what, err)
-		}
-		want(step.what, step.expected)
-	}
-}
-
 // TestNumberOfPartitionsChanges goes from 8 to 3 to 20, with partitions at different cursors.
 func TestNumberOfPartitionsChanges(t *testing.T) {
 	var tenants []string

@@ -75,33 +75,19 @@ func (q *Queries) PartitionDelete(ctx context.Context, partitions []int32) error
 }
 
 const partitionInsert = `-- name: PartitionInsert :one
-insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, late_ns, revision, rules_revision)
-values ($1, $2, $3, $4, $5, $6, $7,
-        (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+insert into checkpoint (share_index, share_of, revision, rules_revision)
+values ($1, $2, (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
 
 type PartitionInsertParams struct {
-	ShareIndex       int32
-	ShareOf          int32
-	Cursor           *string
-	BackfillFromNs   *int64
-	BackfillCursorNs *int64
-	ClockOffsetNs    int64
-	LateNs           int64
+	ShareIndex int32
+	ShareOf    int32
 }
 
 // The revisions of a new partition begin above those of all former partitions.
 func (q *Queries) PartitionInsert(ctx context.Context, arg PartitionInsertParams) (Checkpoint, error) {
-	row := q.db.QueryRow(ctx, partitionInsert,
-		arg.ShareIndex,
-		arg.ShareOf,
-		arg.Cursor,
-		arg.BackfillFromNs,
-		arg.BackfillCursorNs,
-		arg.ClockOffsetNs,
-		arg.LateNs,
-	)
+	row := q.db.QueryRow(ctx, partitionInsert, arg.ShareIndex, arg.ShareOf)
 	var i Checkpoint
 	err := row.Scan(
 		&i.Partition,
@@ -193,9 +179,11 @@ func (q *Queries) PartitionList(ctx context.Context) ([]PartitionListRow, error)
 const partitionSet = `-- name: PartitionSet :one
 update checkpoint
 set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
-    clock_offset_ns = $4, late_ns = $5, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+    clock_offset_ns = $4, late_ns = $5, watched_since_ns = $6, watched_until_ns = $7,
+    watched_shown = $8, absence_judged_ns = $9,
+    revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
-where partition = $6
+where partition = $10
 returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
 
@@ -205,6 +193,10 @@ type PartitionSetParams struct {
 	BackfillCursorNs *int64
 	ClockOffsetNs    int64
 	LateNs           int64
+	WatchedSinceNs   int64
+	WatchedUntilNs   int64
+	WatchedShown     int64
+	AbsenceJudgedNs  int64
 	Partition        int32
 }
 
@@ -217,6 +209,10 @@ func (q *Queries) PartitionSet(ctx context.Context, arg PartitionSetParams) (Che
 		arg.BackfillCursorNs,
 		arg.ClockOffsetNs,
 		arg.LateNs,
+		arg.WatchedSinceNs,
+		arg.WatchedUntilNs,
+		arg.WatchedShown,
+		arg.AbsenceJudgedNs,
 		arg.Partition,
 	)
 	var i Checkpoint
@@ -465,6 +461,33 @@ select tenant_id, partition from tenant_partition order by tenant_id
 
 func (q *Queries) TenantPartitions(ctx context.Context) ([]TenantPartition, error) {
 	rows, err := q.db.Query(ctx, tenantPartitions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TenantPartition{}
+	for rows.Next() {
+		var i TenantPartition
+		if err := rows.Scan(&i.TenantID, &i.Partition); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const tenantsWithAbsence = `-- name: TenantsWithAbsence :many
+select distinct t.tenant_id, t.partition
+from rule r join tenant_partition t using (tenant_id)
+where r.fire_mode = 'ABSENT_IN_WINDOW' and r.enabled and r.deleted_at is null
+`
+
+// Returns the tenants for which the source is watched, with their partitions.
+func (q *Queries) TenantsWithAbsence(ctx context.Context) ([]TenantPartition, error) {
+	rows, err := q.db.Query(ctx, tenantsWithAbsence)
 	if err != nil {
 		return nil, err
 	}

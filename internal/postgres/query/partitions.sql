@@ -54,9 +54,8 @@ select (exists (select from rule r where r.tenant_id = @tenant_id) or exists (se
 
 -- name: PartitionInsert :one
 -- The revisions of a new partition begin above those of all former partitions.
-insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, late_ns, revision, rules_revision)
-values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns, @clock_offset_ns, @late_ns,
-        (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+insert into checkpoint (share_index, share_of, revision, rules_revision)
+values (@share_index, @share_of, (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 returning *;
 
 -- name: PartitionSet :one
@@ -64,7 +63,9 @@ returning *;
 -- again: the new revision is none that it can have seen, even if a failover has lost commits.
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
-    clock_offset_ns = @clock_offset_ns, late_ns = @late_ns, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+    clock_offset_ns = @clock_offset_ns, late_ns = @late_ns, watched_since_ns = @watched_since_ns, watched_until_ns = @watched_until_ns,
+    watched_shown = @watched_shown, absence_judged_ns = @absence_judged_ns,
+    revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 where partition = @partition
 returning *;
@@ -85,6 +86,12 @@ on conflict (partition, rule_id) do update set changed = excluded.changed;
 -- name: LookBackOfTenants :one
 select coalesce(max(look_back_seconds), 0)::integer as seconds from rule
 where tenant_id = any(@tenant_ids::text[]) and enabled and deleted_at is null;
+
+-- name: TenantsWithAbsence :many
+-- Returns the tenants for which the source is watched, with their partitions.
+select distinct t.tenant_id, t.partition
+from rule r join tenant_partition t using (tenant_id)
+where r.fire_mode = 'ABSENT_IN_WINDOW' and r.enabled and r.deleted_at is null;
 
 -- name: PartitionsRetire :exec
 -- Takes the shares from partitions that are about to be deleted.
