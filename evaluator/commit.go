@@ -101,8 +101,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		if errors.Is(err, ErrStale) {
 			p.result.Stale++
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			p.pageSize = max(1, p.pageSize/2) // a slow database takes smaller commits in time
+		if errors.Is(err, context.DeadlineExceeded) && len(b.Instances) > 1 {
+			p.pageSize = max(1, p.pageSize/2) // a slow database takes fewer alerts in time
 		}
 		return fmt.Errorf("commit: %w", err)
 	}

@@ -333,6 +333,27 @@ func TestSlowDatabaseGetsSmallerCommits(t *testing.T) {
 	s.wants(3000)
 }
 
+// Somebody keeps the checkpoint locked while nothing is new, so that each commit takes all the time of its pass. A smaller page
+// would need the same row: once it is free, pages are as large as before.
+func TestLockedCheckpointLeavesPagesAsTheyAre(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.committing = func(evaluator.Batch) error { return fmt.Errorf("advance checkpoint: %w", context.DeadlineExceeded) }
+	for range 20 {
+		s.attempt()
+	}
+	s.committing = nil
+	for i := range 3000 {
+		s.fail("tenant-0", fmt.Sprint("x", i), time.Duration(i)*time.Microsecond)
+	}
+	scans := 0
+	s.scans = func(source.Scan) error { scans++; return nil }
+	s.tick()
+	s.wants(3000)
+	if scans > 4 {
+		t.Errorf("3,000 exchanges were read in %d pages", scans)
+	}
+}
+
 // The rows of the look-back cannot be counted. It is compared all the same.
 func TestLookBackThatCannotBeCounted(t *testing.T) {
 	s := newScene(t, 6*time.Hour)

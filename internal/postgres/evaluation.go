@@ -31,11 +31,11 @@ func (db *DB) Evaluation(deadAfter time.Duration) *Evaluation {
 	return &Evaluation{db: db, deadAfter: deadAfter}
 }
 
-// Commit writes a batch in one transaction. A batch that only moves the checkpoint is one
-// statement.
+// Commit writes a batch in one transaction. A batch that only moves the checkpoint takes one round
+// trip.
 func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
 	if movesAlone(&batch) {
-		done.Revision, err = advance(ctx, s.db.queries, &batch)
+		done.Revision, err = advance(ctx, pgq.New(alone{s.db.pool, bounded}), &batch)
 		return done, classified(err)
 	}
 	rows, err := alertRows(batch.Instances)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -219,5 +220,38 @@ func TestACommitThatWaitsForALockedSilenceSaysSo(t *testing.T) {
 	}
 	if done, err := d.store.Commit(t.Context(), batch); err != nil || done.Suppressed != 2 {
 		t.Errorf("when it is free: %+v, %v", done, err)
+	}
+}
+
+// TestACommitThatWaitsForALockedCheckpointSaysSo has somebody keep the checkpoint locked of a partition that has nothing new.
+func TestACommitThatWaitsForALockedCheckpointSaysSo(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	tx, err := pgtest.Conn(t, p.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := p.page()
+	batch.Instances, batch.Notifications = nil, nil
+	if tag, err := tx.Exec(t.Context(), `select from checkpoint where partition = $1 for update`, batch.Partition); err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := p.store.Commit(ctx, batch); err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "locked a row") {
+		t.Errorf("the error is: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := p.store.Commit(t.Context(), batch)
+	if err != nil || done.Revision != batch.Revision+1 {
+		t.Errorf("when it is free: %+v, %v", done, err)
+	}
+	if _, err := p.store.Commit(t.Context(), batch); !isStale(err) {
+		t.Errorf("from a former revision: %v", err)
+	}
+	if got := one[string](t, p.conn, `select revision || ' ' || cursor from checkpoint where partition = $1`, batch.Partition); got != fmt.Sprint(done.Revision, " ", batch.Cursor) {
+		t.Errorf("the checkpoint is %s", got)
 	}
 }

@@ -118,7 +118,7 @@ func (s *Outbox) Renew(ctx context.Context, held []dispatch.Held, lease time.Dur
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
 		claims[h.Token] = h
 	}
-	rows, err := pgq.New(alone{s.db.leases}).OutboxRenew(ctx, p)
+	rows, err := pgq.New(alone{s.db.leases, working}).OutboxRenew(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

@@ -12,9 +12,16 @@ import (
 // alone returns queries that return rows and that each run as their own transaction with the
 // settings of [working]. Both are sent together, so each query takes one round trip instead of
 // three. The transaction commits when its query succeeds, whatever happens to this process.
-func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool}) }
+func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool, working}) }
 
-type alone struct{ *pgxpool.Pool }
+// alone is a pool whose queries are sent together with settings.
+type alone struct {
+	*pgxpool.Pool
+	settings string
+}
+
+// bounded limits how long a single query waits for a lock, as [beginUnattended] limits a transaction.
+const bounded = `select set_config('lock_timeout', '5s', true)`
 
 // beginWork is for statements that work on rows of the outbox by their ids. They must use its
 // indexes, whatever Postgres believed about the size of the table when the plan was made. The table
@@ -46,7 +53,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin',
 // Query returns rows. When all are read, their Err says whether the transaction was committed.
 func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
 	batch := &pgx.Batch{}
-	batch.Queue(working)
+	batch.Queue(a.settings)
 	batch.Queue(query, args...)
 	results := a.SendBatch(ctx, batch)
 	_, err := results.Exec()
@@ -59,6 +66,36 @@ func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, 
 		return nil, err
 	}
 	return &committed{Rows: rows, results: results}, nil
+}
+
+// QueryRow returns the only row of a query. When it is scanned, the transaction has ended.
+func (a alone) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
+	rows, err := a.Query(ctx, query, args...)
+	return single{rows, err}
+}
+
+type single struct {
+	rows pgx.Rows
+	err  error
+}
+
+// Scan reads the row, and returns why it was not committed.
+func (s single) Scan(into ...any) error {
+	if s.err != nil {
+		return s.err
+	}
+	defer s.rows.Close()
+	if !s.rows.Next() {
+		if err := s.rows.Err(); err != nil {
+			return err
+		}
+		return pgx.ErrNoRows
+	}
+	if err := s.rows.Scan(into...); err != nil {
+		return err
+	}
+	s.rows.Close()
+	return s.rows.Err()
 }
 
 // committed are the rows of a transaction that ends when they are read.
