@@ -63,6 +63,8 @@ type model struct {
 	within time.Duration
 	// ahead is how far the store's clock is ahead of the source's.
 	ahead time.Duration
+	// behind is how far the clock of each server is behind; it may be shorter than the list of servers.
+	behind []time.Duration
 	// hang has announcements wait until their context ends.
 	hang bool
 }
@@ -142,9 +144,12 @@ func (m *model) Observe(_ context.Context, q source.ObserveQuery) (source.Observ
 		return source.Observation{}, errBroken
 	}
 	number, name := m.server()
-	to := q.ToNS
+	now, to := m.now, q.ToNS
+	if number < len(m.behind) {
+		now -= m.behind[number].Nanoseconds()
+	}
 	if to == 0 {
-		to = m.now - q.SettleNS
+		to = now - q.SettleNS
 	}
 	prints := map[int64]source.Fingerprint{}
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
@@ -160,7 +165,7 @@ func (m *model) Observe(_ context.Context, q source.ObserveQuery) (source.Observ
 		p := prints[from]
 		prints[from] = source.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	})
-	return source.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
+	return source.Observation{Server: name, NowNS: now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
 }
 
 func (m *model) RowCounts(_ context.Context, q source.RowCountQuery) (source.RowCounts, error) {

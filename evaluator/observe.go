@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"tocsin/cursor"
@@ -53,15 +54,20 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 
 // observeRecent reads the source's clock, and the fingerprints from about two minutes
 // before it on. Where it does not know the clock well enough, it asks for that first.
+//
+// The clock of the server that answers may be behind that of the server before. Then the question began too late, and is asked
+// again from there on. An answer that begins too early is cut: a server whose clock is later may have given it.
 func (p *pass) observeRecent(ctx context.Context) (seen source.Observation, fromNS int64, err error) {
 	estimate := p.watermarkNS + p.Clock().Sub(p.observedAt).Nanoseconds()
 	q := source.ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.Extent.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
+	var behind time.Duration
 	for range 3 {
 		q.FromNS = backlog.RecentFromNS(estimate)
 		if p.at.Cursor != nil {
 			q.SplitNS = p.splitNS()
 		}
-		if p.observedAt.IsZero() || len(q.Statuses) == 0 {
+		known := !p.observedAt.IsZero()
+		if !known || len(q.Statuses) == 0 {
 			q.FromNS, q.ToNS = 1, 1 // the clock alone
 		} else {
 			q.ToNS = 0
@@ -70,13 +76,20 @@ func (p *pass) observeRecent(ctx context.Context) (seen source.Observation, from
 			return seen, 0, fmt.Errorf("observe: %w", err)
 		}
 		p.watermarkNS, p.observedAt = seen.NowNS-q.SettleNS, p.Clock()
+		if behind = time.Duration(estimate - p.watermarkNS); known && behind > mostAhead && p.says("clocks") {
+			p.Logger.WarnContext(ctx, "a ClickHouse server's clock is behind that of another, or was set back, so alerts may be late: synchronize the clocks of all ClickHouse servers, for example by NTP",
+				slog.Int("partition", p.number), slog.String("server", seen.Server), slog.Duration("behind", behind))
+		}
 		estimate = p.watermarkNS
-		fromNS = backlog.RecentFromNS(p.watermarkNS)
-		if len(q.Statuses) == 0 || (q.ToNS == 0 && q.FromNS <= fromNS && q.FromNS >= fromNS-minuteNS) {
-			return seen, max(min(q.FromNS, fromNS), fromNS-minuteNS), nil
+		recentNS := backlog.RecentFromNS(p.watermarkNS)
+		if len(q.Statuses) == 0 || q.ToNS == 0 && q.FromNS <= recentNS {
+			fromNS = max(min(q.FromNS, recentNS), recentNS-minuteNS)
+			seen.Fingerprints = slices.DeleteFunc(seen.Fingerprints, func(f source.Fingerprint) bool { return f.FromNS < fromNS })
+			return seen, fromNS, nil
 		}
 	}
-	return seen, 0, errors.New("the source's clock is not stable")
+	return seen, 0, fmt.Errorf("the clocks of the ClickHouse servers that answered in turn differ, each being behind the one before, the last by %v: "+
+		"synchronize them, for example by NTP", behind.Round(time.Second))
 }
 
 // tenants names whose exchanges the partition observes.
