@@ -56,6 +56,30 @@ func TestLateExchangeIsFoundWithinAPass(t *testing.T) {
 	}
 }
 
+// Passes more than five seconds apart compare all of the look-back each time, as after a pause. Closer ones count its rows.
+func TestIntervalsThatCompareTheWholeLookBack(t *testing.T) {
+	for interval, each := range map[time.Duration]bool{4 * time.Second: false, 6 * time.Second: true} {
+		s := &scene{model: newModel(), t: t}
+		s.rule(theRule(), "tenant-0", time.Hour)
+		s.e = s.start("a", evaluator.Options{Interval: interval})
+		compared := 0
+		s.observes = func(q source.ObserveQuery) error {
+			if q.ToNS-q.FromNS > int64(50*time.Minute) {
+				compared++
+			}
+			return nil
+		}
+		const passes = 10
+		for range 1 + passes {
+			s.now += interval.Nanoseconds() - second
+			s.tick()
+		}
+		if compared--; (compared == passes) != each || !each && compared > passes/4 {
+			t.Errorf("with an interval of %v, %d of %d passes compare the look-back", interval, compared, passes)
+		}
+	}
+}
+
 // What becomes visible at the far end of the look-back is found although looks at it fail
 // for much longer than the wait that the look-back is extended by, and also by a process
 // that begins afterwards.

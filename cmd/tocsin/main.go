@@ -77,10 +77,10 @@ type serve struct {
 	DispatchSlots     int             `help:"How many calls of webhooks this replica makes at once." default:"256" env:"TOCSIN_DISPATCH_SLOTS" placeholder:"N"`
 	SlackAPIURL       string          `help:"URL of Slack's Web API, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
 	Receivers         []string        `help:"Files that describe more receivers, or folders of such files; see 'tocsin receivers'." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
-	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
+	TickInterval      time.Duration   `help:"Time between passes over a partition; at most half of TOCSIN_PARTITION_LEASE. If it is longer than 5s, each pass compares the whole look-back." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far evaluation stays behind ClickHouse's clock." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Maximum number of exchanges that are read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
-	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is the former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR" aliases:"claim-for"`
+	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died; at least twice TOCSIN_TICK_INTERVAL. TOCSIN_CLAIM_FOR is the former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR" aliases:"claim-for"`
 	EvaluateWorkers   int             `help:"Maximum number of partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a message stays with a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`

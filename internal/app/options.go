@@ -76,7 +76,8 @@ type Options struct {
 	// SlackAPIURL is the base URL of Slack's Web API, [webhook.DefaultSlackAPI] by default.
 	SlackAPIURL string
 
-	// TickInterval is the time between ticks, 1 s by default.
+	// TickInterval is the time between ticks, 1 s by default; at most half of PartitionLease, so that a lease survives one tick
+	// that does not renew it.
 	TickInterval time.Duration
 	// Settle is how far behind ClickHouse's clock exchanges are evaluated.
 	Settle time.Duration
@@ -150,6 +151,7 @@ func (o *Options) applyDefaults() {
 		o.Listen = "127.0.0.1:8080"
 	}
 	o.Access.applyDefaults()
+	o.TickInterval = cmp.Or(o.TickInterval, time.Second)
 	if o.PartitionLease == 0 {
 		o.PartitionLease = 15 * time.Second
 	}
@@ -239,6 +241,10 @@ func (o *Options) validate() error {
 	}
 	if o.PartitionLease < leastLease {
 		errs = append(errs, fmt.Errorf("TOCSIN_PARTITION_LEASE is %v; it must be at least %v", o.PartitionLease, leastLease))
+	}
+	if o.PartitionLease/2 < o.TickInterval {
+		errs = append(errs, fmt.Errorf("TOCSIN_TICK_INTERVAL is %v, but TOCSIN_PARTITION_LEASE is %v: leases are renewed once in an interval, so they could expire between passes; "+
+			"raise TOCSIN_PARTITION_LEASE to at least %v, or lower TOCSIN_TICK_INTERVAL to at most %v", o.TickInterval, o.PartitionLease, 2*o.TickInterval, o.PartitionLease/2))
 	}
 	if o.Lease != 0 && o.Lease < dispatch.LeastLease {
 		errs = append(errs, fmt.Errorf("TOCSIN_LEASE is %v; it must be at least %v", o.Lease, dispatch.LeastLease))

@@ -35,11 +35,16 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		"a settle time":         {func(o *app.Options) { o.Settle = -time.Second }, []string{"TOCSIN_SETTLE"}},
 		"a lease":               {func(o *app.Options) { o.Lease = 1 }, []string{"TOCSIN_LEASE", "at least 300ms"}},
 		"a partition's lease":   {func(o *app.Options) { o.PartitionLease = 2 }, []string{"TOCSIN_PARTITION_LEASE", "at least 300ms"}},
-		"workers":               {func(o *app.Options) { o.Workers = -1 }, []string{"TOCSIN_EVALUATE_WORKERS"}},
-		"a retry at once":       {func(o *app.Options) { o.RetrySchedule = []time.Duration{time.Second, 0} }, []string{"TOCSIN_RETRY_SCHEDULE", "pause 2"}},
-		"no issuer":             {func(o *app.Options) { o.Access.OIDC.ClientSecret = password }, []string{"TOCSIN_OIDC_ISSUER", "TOCSIN_OIDC_CLIENT_ID"}},
-		"a session in use":      {func(o *app.Options) { o.Access.SessionIdle = 30 * time.Second }, []string{"TOCSIN_SESSION_IDLE is 30s", "at least 2m"}},
-		"an address":            {func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "ada", password }, []string{"TOCSIN_ADMIN_EMAIL", "e-mail"}},
+		"an interval": {
+			func(o *app.Options) { o.TickInterval = 20 * time.Second },
+			[]string{"TOCSIN_TICK_INTERVAL is 20s", "TOCSIN_PARTITION_LEASE is 15s", "raise TOCSIN_PARTITION_LEASE to at least 40s", "at most 7.5s"},
+		},
+		"the usual interval": {func(o *app.Options) { o.PartitionLease = 1900 * time.Millisecond }, []string{"TOCSIN_TICK_INTERVAL is 1s", "at least 2s"}},
+		"workers":            {func(o *app.Options) { o.Workers = -1 }, []string{"TOCSIN_EVALUATE_WORKERS"}},
+		"a retry at once":    {func(o *app.Options) { o.RetrySchedule = []time.Duration{time.Second, 0} }, []string{"TOCSIN_RETRY_SCHEDULE", "pause 2"}},
+		"no issuer":          {func(o *app.Options) { o.Access.OIDC.ClientSecret = password }, []string{"TOCSIN_OIDC_ISSUER", "TOCSIN_OIDC_CLIENT_ID"}},
+		"a session in use":   {func(o *app.Options) { o.Access.SessionIdle = 30 * time.Second }, []string{"TOCSIN_SESSION_IDLE is 30s", "at least 2m"}},
+		"an address":         {func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "ada", password }, []string{"TOCSIN_ADMIN_EMAIL", "e-mail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := app.Options{
