@@ -236,6 +236,47 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 	want(9)
 }
 
+// TestTheTotalOfLateDroppedNeverFalls deletes a rule for which late-dropped exchanges were counted, and has its hours
+// become old. A fall of the number would be a reset of the counter, after which Prometheus counts all of them again.
+func TestTheTotalOfLateDroppedNeverFalls(t *testing.T) {
+	e := newEditor(t)
+	store := e.db.Reconciliation()
+	hour := func(n int64) int64 { return time.Now().Truncate(time.Hour).UnixNano() - n*int64(time.Hour) }
+	total := func(when string, want int64) {
+		t.Helper()
+		if gauges, err := store.Gauges(t.Context(), time.Minute); err != nil || gauges.LateDropped != want {
+			t.Errorf("%s: %d late-dropped, %v; want %d", when, gauges.LateDropped, err, want)
+		}
+	}
+	fold := func() {
+		t.Helper()
+		if _, err := store.Pass(t.Context(), 0, noPass); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone, stays := e.create(definition("a")), e.create(definition("b"))
+	for _, rule := range []uuid.UUID{gone.ID, stays.ID} {
+		if err := store.LateDropped(t.Context(), rule, map[int64]int64{hour(0): 3, hour(800): 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fold()
+	total("of two rules", 14)
+	if err := e.db.Rules().Delete(t.Context(), tenantName, gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	total("once a rule is deleted", 14)
+	if _, err := e.conn.Exec(t.Context(), `update late_dropped set hour_ns = $1`, hour(800)); err != nil {
+		t.Fatal(err)
+	}
+	fold()
+	total("once its hours are added up", 14)
+	if err := store.LateDropped(t.Context(), stays.ID, map[int64]int64{hour(0): 1}); err != nil {
+		t.Fatal(err)
+	}
+	total("after another comparison", 15)
+}
+
 // noPass is a pass that compares nothing.
 func noPass(context.Context, uuid.UUID) (postgres.ReconcilePass, error) {
 	return postgres.ReconcilePass{}, nil

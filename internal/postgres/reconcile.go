@@ -118,7 +118,13 @@ func (s *Reconciliation) LateDropped(ctx context.Context, rule uuid.UUID, byHour
 	for hour, exchanges := range byHour {
 		p.HoursNs, p.Exchanges = append(p.HoursNs, hour), append(p.Exchanges, exchanges)
 	}
-	if err := s.db.queries.LateDroppedWrite(ctx, p); err != nil {
+	err := s.db.unattended(ctx, func(q *pgq.Queries) error {
+		if err := q.LateDroppedTotalLock(ctx); err != nil {
+			return err
+		}
+		return q.LateDroppedWrite(ctx, p)
+	})
+	if err != nil {
 		return fmt.Errorf("store late-dropped exchanges: %w", err)
 	}
 	return nil
@@ -216,7 +222,8 @@ type Gauges struct {
 	CommitAge time.Duration
 	// Backfills counts the enabled rules with a backfill of their own.
 	Backfills int64
-	// LateDropped counts the matching exchanges that became visible beyond the look-back.
+	// LateDropped counts the matching exchanges that became visible beyond the look-back, also of
+	// rules that were deleted since. It never falls.
 	LateDropped int64
 	// Partitions are those of all tenants.
 	Partitions []Partition

@@ -261,6 +261,11 @@ type LateDropped struct {
 	Exchanges int64
 }
 
+type LateDroppedTotal struct {
+	OnlyRow   bool
+	Exchanges int64
+}
+
 type Notification struct {
 	NotificationID uuid.UUID
 	TenantID       string

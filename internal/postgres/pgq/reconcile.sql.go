@@ -50,7 +50,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
                  where r.enabled and r.deleted_at is null and not b.failing), '')::text as slowest,
@@ -166,23 +166,43 @@ func (q *Queries) LateDroppedFold(ctx context.Context) error {
 	return err
 }
 
+const lateDroppedTotalLock = `-- name: LateDroppedTotalLock :exec
+select from late_dropped_total for update
+`
+
+// Lets no other transaction count late-dropped exchanges until the end of this one.
+func (q *Queries) LateDroppedTotalLock(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, lateDroppedTotalLock)
+	return err
+}
+
 const lateDroppedWrite = `-- name: LateDroppedWrite :exec
-insert into late_dropped (rule_id, hour_ns, exchanges)
-select $1, w.hour_ns, w.exchanges
-from (select unnest($2::bigint[]) as hour_ns, unnest($3::bigint[]) as exchanges) w
-on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges
+with found as (
+    select w.hour_ns, w.exchanges, w.exchanges - coalesce(d.exchanges, 0) as more
+    from (select unnest($1::bigint[]) as hour_ns, unnest($2::bigint[]) as exchanges) w
+    left join late_dropped d on d.rule_id = $3 and d.hour_ns = w.hour_ns
+), written as (
+    insert into late_dropped (rule_id, hour_ns, exchanges)
+    select $3, hour_ns, exchanges from found where more > 0
+    on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges
+)
+update late_dropped_total t
+set exchanges = t.exchanges + s.more
+from (select sum(more)::bigint as more from found where more > 0) s
+where s.more > 0
 `
 
 type LateDroppedWriteParams struct {
-	RuleID    uuid.UUID
 	HoursNs   []int64
 	Exchanges []int64
+	RuleID    uuid.UUID
 }
 
-// Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
-// hour counts it again. A row that retention has deleted since does not lower the number.
+// Stores how many exchanges became visible beyond the look-back, and adds what is new to the total.
+// Each comparison that covers an hour counts it again. A row that retention has deleted since does
+// not lower the number. The total must be locked.
 func (q *Queries) LateDroppedWrite(ctx context.Context, arg LateDroppedWriteParams) error {
-	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.RuleID, arg.HoursNs, arg.Exchanges)
+	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.HoursNs, arg.Exchanges, arg.RuleID)
 	return err
 }
 

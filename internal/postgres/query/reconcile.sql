@@ -94,7 +94,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
                  where r.enabled and r.deleted_at is null and not b.failing), '')::text as slowest,
@@ -112,13 +112,27 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from replica where beat_at <= now() - @dead_after::interval) as replicas_dead,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;
 
+-- name: LateDroppedTotalLock :exec
+-- Lets no other transaction count late-dropped exchanges until the end of this one.
+select from late_dropped_total for update;
+
 -- name: LateDroppedWrite :exec
--- Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
--- hour counts it again. A row that retention has deleted since does not lower the number.
-insert into late_dropped (rule_id, hour_ns, exchanges)
-select @rule_id, w.hour_ns, w.exchanges
-from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w
-on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges;
+-- Stores how many exchanges became visible beyond the look-back, and adds what is new to the total.
+-- Each comparison that covers an hour counts it again. A row that retention has deleted since does
+-- not lower the number. The total must be locked.
+with found as (
+    select w.hour_ns, w.exchanges, w.exchanges - coalesce(d.exchanges, 0) as more
+    from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w
+    left join late_dropped d on d.rule_id = @rule_id and d.hour_ns = w.hour_ns
+), written as (
+    insert into late_dropped (rule_id, hour_ns, exchanges)
+    select @rule_id, hour_ns, exchanges from found where more > 0
+    on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges
+)
+update late_dropped_total t
+set exchanges = t.exchanges + s.more
+from (select sum(more)::bigint as more from found where more > 0) s
+where s.more > 0;
 
 -- name: LateDroppedFold :exec
 -- Adds up the hours that no comparison covers any more.
