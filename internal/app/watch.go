@@ -109,8 +109,8 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 		w.logger.WarnContext(ctx, "rule not reconciled; it is compared again later: run tocsin doctor if this repeats", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}
-	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {
-		w.logger.WarnContext(ctx, "late-dropped exchanges not counted; the next comparison of the same hour counts them", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+	if err := w.store.Compared(ctx, &result); err != nil {
+		w.logger.WarnContext(ctx, "comparison not stored; until one is, exchanges that become visible too late are not counted, or called missing", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 	}
 	pass.Rules++
 	pass.Missing += result.Missing

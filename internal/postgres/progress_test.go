@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/reconcile"
 	"tocsin/evaluator/ruleset"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
@@ -67,6 +69,15 @@ func TestHealthReportsProgress(t *testing.T) {
 		}
 		if h.Partition == nil || *h.Partition != e.partition || h.Failing || h.LastError != "" {
 			t.Errorf("%s: %+v", want.rule.Name, h)
+		}
+	}
+	for _, want := range []struct {
+		rule rules.Rule
+		from cursor.Position
+	}{{together, at(5 * time.Second)}, {alone, fresh}, {behind, at(2 * time.Hour)}} {
+		_, progress, err := e.db.Reconciliation().Reconcilable(t.Context(), tenantName, want.rule.ID)
+		if err != nil || progress.LookBackFromNS != want.from.StartTimeNS || progress.Earlier != nil {
+			t.Errorf("%s: progress %+v, %v; want its look-back to be counted from %v", want.rule.Name, progress, err, want.from)
 		}
 	}
 	if h := health[window.ID]; h.LastRunAt == nil || h.NextRunAt == nil || h.NextRunAt.Sub(*h.LastRunAt) != 30*time.Second {
@@ -223,7 +234,7 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 		{map[int64]int64{hour(0): 1}, 9},
 		{nil, 9},
 	} {
-		if err := store.LateDropped(t.Context(), rule.ID, found.byHour); err != nil {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, LateDroppedByHour: found.byHour}); err != nil {
 			t.Fatal(err)
 		}
 		want(found.want)
@@ -256,7 +267,7 @@ func TestTheTotalOfLateDroppedNeverFalls(t *testing.T) {
 	}
 	gone, stays := e.create(definition("a")), e.create(definition("b"))
 	for _, rule := range []uuid.UUID{gone.ID, stays.ID} {
-		if err := store.LateDropped(t.Context(), rule, map[int64]int64{hour(0): 3, hour(800): 4}); err != nil {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule, LateDroppedByHour: map[int64]int64{hour(0): 3, hour(800): 4}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,10 +282,45 @@ func TestTheTotalOfLateDroppedNeverFalls(t *testing.T) {
 	}
 	fold()
 	total("once its hours are added up", 14)
-	if err := store.LateDropped(t.Context(), stays.ID, map[int64]int64{hour(0): 1}); err != nil {
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: stays.ID, LateDroppedByHour: map[int64]int64{hour(0): 1}, LateDroppedNew: 2}); err != nil {
 		t.Fatal(err)
 	}
-	total("after another comparison", 15)
+	total("after another comparison", 17)
+	health, err := e.db.Rules().Health(t.Context(), tenantName, []uuid.UUID{stays.ID})
+	if err != nil || health[stays.ID].LateDropped != 10 {
+		t.Errorf("the rule that stays has %d late-dropped, %v; want 10", health[stays.ID].LateDropped, err)
+	}
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: gone.ID, LateDroppedNew: 5}); err != nil {
+		t.Fatal(err)
+	}
+	total("after a comparison of a rule that is gone", 17)
+}
+
+// TestAComparisonIsKept stores what comparisons of a rule leave, the last of which the next one reads.
+func TestAComparisonIsKept(t *testing.T) {
+	e := newEditor(t)
+	rule, store := e.create(definition("a")), e.db.Reconciliation()
+	for _, c := range []*reconcile.Comparison{
+		{Version: 1, PassedNS: 5, FromNS: 3, ToNS: 9_007_199_254_740_993, Missing: []string{"a", cursor.Key("\x00\xff"), `"`}, CutOff: true},
+		{Version: 2, Late: []string{"é"}},
+	} {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, Comparison: c}); err != nil {
+			t.Fatal(err)
+		}
+		_, progress, err := store.Reconcilable(t.Context(), tenantName, rule.ID)
+		if err != nil || !cmp.Equal(progress.Earlier, c) {
+			t.Errorf("read %+v, %v; want %+v", progress, err, c)
+		}
+	}
+	if err := e.db.Rules().Delete(t.Context(), tenantName, rule.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, Comparison: &reconcile.Comparison{}}); err != nil {
+		t.Error(err)
+	}
+	if n := one[int](t, e.conn, `select count(*)::int from rule_comparison`); n != 0 {
+		t.Errorf("%d comparisons of a deleted rule", n)
+	}
 }
 
 // noPass is a pass that compares nothing.

@@ -485,6 +485,11 @@ type RuleBackfill struct {
 	RefusedToNs   *int64
 }
 
+type RuleComparison struct {
+	RuleID     uuid.UUID
+	Comparison []byte
+}
+
 type RuleFailing struct {
 	RuleID  uuid.UUID
 	AlertID uuid.UUID

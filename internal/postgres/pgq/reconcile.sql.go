@@ -148,6 +148,28 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 	return items, nil
 }
 
+const lateDroppedAdd = `-- name: LateDroppedAdd :exec
+with counted as (
+    update rule_state s set late_dropped = s.late_dropped + $1::bigint
+    where s.rule_id = $2
+    returning s.rule_id
+)
+update late_dropped_total t set exchanges = t.exchanges + $1::bigint
+where exists (select from counted)
+`
+
+type LateDroppedAddParams struct {
+	Exchanges int64
+	RuleID    uuid.UUID
+}
+
+// Adds exchanges that became visible beyond the look-back, which are counted only once. The total
+// must be locked. A rule that was deleted has no count.
+func (q *Queries) LateDroppedAdd(ctx context.Context, arg LateDroppedAddParams) error {
+	_, err := q.db.Exec(ctx, lateDroppedAdd, arg.Exchanges, arg.RuleID)
+	return err
+}
+
 const lateDroppedFold = `-- name: LateDroppedFold :exec
 with old as (
     delete from late_dropped d
@@ -312,11 +334,28 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 	return items, nil
 }
 
+const ruleComparisonWrite = `-- name: RuleComparisonWrite :exec
+insert into rule_comparison (rule_id, comparison)
+select s.rule_id, $1 from rule_state s where s.rule_id = $2
+on conflict (rule_id) do update set comparison = excluded.comparison
+`
+
+type RuleComparisonWriteParams struct {
+	Comparison []byte
+	RuleID     uuid.UUID
+}
+
+// Stores what a comparison leaves for the next ones. A rule that was deleted has none.
+func (q *Queries) RuleComparisonWrite(ctx context.Context, arg RuleComparisonWriteParams) error {
+	_, err := q.db.Exec(ctx, ruleComparisonWrite, arg.Comparison, arg.RuleID)
+	return err
+}
+
 const ruleReconcilable = `-- name: RuleReconcilable :one
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns,
-       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, c.comparison,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress p using (rule_id)
+from rule r join rule_progress p using (rule_id) left join rule_comparison c on c.rule_id = r.rule_id
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
 
@@ -336,6 +375,7 @@ type RuleReconcilableRow struct {
 	Position         *string
 	Until            *string
 	Failing          bool
+	Comparison       []byte
 	NowNs            int64
 }
 
@@ -381,6 +421,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.Position,
 		&i.Until,
 		&i.Failing,
+		&i.Comparison,
 		&i.NowNs,
 	)
 	return i, err

@@ -1,9 +1,15 @@
 -- name: RuleReconcilable :one
 select sqlc.embed(r), p.armed_since_ns, p.former, p.swept_before_ns,
-       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, c.comparison,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress p using (rule_id)
+from rule r join rule_progress p using (rule_id) left join rule_comparison c on c.rule_id = r.rule_id
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
+
+-- name: RuleComparisonWrite :exec
+-- Stores what a comparison leaves for the next ones. A rule that was deleted has none.
+insert into rule_comparison (rule_id, comparison)
+select s.rule_id, @comparison from rule_state s where s.rule_id = @rule_id
+on conflict (rule_id) do update set comparison = excluded.comparison;
 
 -- name: RulesReconcilable :many
 -- Returns the enabled rules, in a fixed order.
@@ -133,6 +139,17 @@ update late_dropped_total t
 set exchanges = t.exchanges + s.more
 from (select sum(more)::bigint as more from found where more > 0) s
 where s.more > 0;
+
+-- name: LateDroppedAdd :exec
+-- Adds exchanges that became visible beyond the look-back, which are counted only once. The total
+-- must be locked. A rule that was deleted has no count.
+with counted as (
+    update rule_state s set late_dropped = s.late_dropped + @exchanges::bigint
+    where s.rule_id = @rule_id
+    returning s.rule_id
+)
+update late_dropped_total t set exchanges = t.exchanges + @exchanges::bigint
+where exists (select from counted);
 
 -- name: LateDroppedFold :exec
 -- Adds up the hours that no comparison covers any more.

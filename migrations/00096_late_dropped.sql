@@ -8,3 +8,10 @@ create table late_dropped_total (
 );
 insert into late_dropped_total (exchanges)
 select coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0);
+
+-- What the last comparison of a rule on nobody's request left for the next ones: what it covered, and what it found
+-- missing. By that they distinguish what became visible too late from what is missing.
+create table rule_comparison (
+    rule_id    uuid primary key references rule_state on delete cascade,
+    comparison jsonb not null
+);
