@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"slices"
 
 	"tocsin/cursor"
@@ -22,17 +23,23 @@ type Comparison struct {
 	Version int64 `json:"version"`
 	// PassedNS is the start time before which the rule no longer evaluated anything.
 	PassedNS int64 `json:"passedNs"`
-	// FromNS and ToNS are the range of ends that was compared.
-	FromNS int64 `json:"fromNs"`
-	ToNS   int64 `json:"toNs"`
-	// Missing are the keys of the missing exchanges. If CutOff, there were more than are listed.
-	Missing []string `json:"missing"`
-	CutOff  bool     `json:"cutOff"`
+	// Parts are what was compared.
+	Parts []Part `json:"parts"`
 	// Late are the keys of exchanges that are late-dropped although they ran no longer than the rule
 	// looks back, those found last first. They stay so if the rule is edited. If LateCutOff, more were
 	// found than are listed.
 	Late       []string `json:"late"`
 	LateCutOff bool     `json:"lateCutOff"`
+}
+
+// Part is a range of ends that was compared.
+type Part struct {
+	FromNS int64 `json:"fromNs"`
+	ToNS   int64 `json:"toNs"`
+	// Missing are the keys of the exchanges that had no alert and were not late-dropped. If CutOff, there
+	// were more than are listed.
+	Missing []string `json:"missing"`
+	CutOff  bool     `json:"cutOff"`
 }
 
 // mostKeys is how many keys each list of a comparison contains.
@@ -47,12 +54,12 @@ func (p *Progress) passedNS(rule *rules.Rule) int64 {
 // earlier looks up what an earlier comparison proves.
 type earlier struct {
 	*Comparison
-	missing, late map[string]bool
+	late map[string]bool
+	// missing are the keys of each part.
+	missing []map[string]bool
 	// passedNS is where the look-back is now. It is before that of the earlier comparison if the
 	// cursor was set back.
 	passedNS int64
-	// proves says that the lists are complete, and the rule is the same as then.
-	proves bool
 }
 
 func earlierOf(rule *rules.Rule, progress *Progress) earlier {
@@ -60,21 +67,29 @@ func earlierOf(rule *rules.Rule, progress *Progress) earlier {
 	if e.Comparison == nil {
 		e.Comparison = &Comparison{}
 	}
-	e.missing, e.late = setOf(e.Missing), setOf(e.Late)
-	e.proves = e.Version == rule.Version && !e.CutOff
+	e.late = setOf(e.Late)
+	for i := range e.Parts {
+		e.missing = append(e.missing, setOf(e.Parts[i].Missing))
+	}
 	return e
 }
 
 // lateDropped reports whether an exchange without an alert became visible beyond the look-back.
-func (e *earlier) lateDropped(key string, m Matched) bool {
+func (e *earlier) lateDropped(rule *rules.Rule, key string, m Matched) bool {
 	switch {
 	case m.StartTimeNS >= e.passedNS:
 		return false
 	case e.late[key]:
 		return true
-	default:
-		return e.proves && m.StartTimeNS < e.PassedNS && m.EndedNS >= e.FromNS && m.EndedNS < e.ToNS && !e.missing[key]
+	case e.Version != rule.Version || m.StartTimeNS >= e.PassedNS:
+		return false
 	}
+	for i := range e.Parts {
+		if p := &e.Parts[i]; m.EndedNS >= p.FromNS && m.EndedNS < p.ToNS {
+			return !p.CutOff && !e.missing[i][key]
+		}
+	}
+	return false
 }
 
 // uncounted returns how many of the exchanges that are late-dropped by proof no earlier comparison has counted. If that
@@ -91,12 +106,9 @@ func (e *earlier) uncounted(late []string) (n int64) {
 	return n
 }
 
-// next returns what a comparison leaves that found exchanges missing, and late-dropped by proof.
-func (e *earlier) next(version int64, compared cursor.Range, missing, late []string) *Comparison {
-	next := &Comparison{
-		Version: version, PassedNS: e.passedNS, FromNS: compared.FromNS, ToNS: compared.ToNS,
-		Missing: slices.Clone(missing[:min(len(missing), mostKeys)]), CutOff: len(missing) > mostKeys, LateCutOff: len(late) > mostKeys,
-	}
+// next returns what a comparison leaves that found exchanges late-dropped by proof.
+func (e *earlier) next(version int64, late []string) *Comparison {
+	next := &Comparison{Version: version, PassedNS: e.passedNS, LateCutOff: len(late) > mostKeys}
 	found := setOf(late)
 	for _, key := range e.Late {
 		if !found[key] {
@@ -105,6 +117,25 @@ func (e *earlier) next(version int64, compared cursor.Range, missing, late []str
 	}
 	next.Late = late[:min(len(late), mostKeys)]
 	return next
+}
+
+// add adds what was compared, and the keys of the exchanges that had no alert and were not late-dropped.
+func (c *Comparison) add(compared cursor.Range, missing []string) {
+	if compared.FromNS < compared.ToNS {
+		c.Parts = append(c.Parts, Part{compared.FromNS, compared.ToNS, slices.Clone(missing[:min(len(missing), mostKeys)]), len(missing) > mostKeys})
+	}
+}
+
+// behind compares what ended behind the look-back of a rule, if that is an hour or longer, before a range that is
+// compared as well. It only counts what is late-dropped by proof. For the rest, it is too late to say whether it is
+// missing: it was compared when it ended, or became visible around the end of the look-back.
+func (r *Reconciler) behind(ctx context.Context, c *comparing, eras []rules.Era, beforeNS int64) (cursor.Range, error) {
+	if r.Behind == 0 || lookBackNS(c.rule) < hourNS {
+		return cursor.Range{}, nil
+	}
+	passedNS := c.earlier.passedNS
+	ended := cursor.Range{FromNS: max(passedNS-r.Behind.Nanoseconds(), eras[0].FromNS), ToNS: min(passedNS, beforeNS)}
+	return ended, r.eras(ctx, c, eras, ended)
 }
 
 func setOf(keys []string) map[string]bool {

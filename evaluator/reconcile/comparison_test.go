@@ -15,7 +15,7 @@ import (
 func (d *databases) next(t *testing.T, after time.Duration) reconcile.Reconciliation {
 	t.Helper()
 	d.at(after)
-	result, err := (&reconcile.Reconciler{Source: d, Alerts: d}).Rule(t.Context(), "acme", uuid.New(), time.Hour)
+	result, err := (&reconcile.Reconciler{Source: d, Alerts: d, Behind: time.Hour}).Rule(t.Context(), "acme", uuid.New(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +123,14 @@ func TestWhatTheEarlierComparisonDoesNotProveIsMissing(t *testing.T) {
 		"proven":                         {ran(20*minute, 0), nil, true},
 		"the first comparison":           {ran(20*minute, 0), func(d *databases) { d.progress.Earlier = nil }, false},
 		"the rule was edited":            {ran(20*minute, 0), func(d *databases) { d.rule.Version++ }, false},
-		"the list was cut off":           {ran(20*minute, 0), func(d *databases) { d.progress.Earlier.CutOff = true }, false},
+		"the list was cut off":           {ran(20*minute, 0), func(d *databases) { d.progress.Earlier.Parts[0].CutOff = true }, false},
 		"the look-back had passed it":    {ran(reach+1, 0), nil, true},
 		"the look-back reached it":       {ran(reach, 0), nil, false},
 		"it ran until it was reached":    {ran(3*minute, 3*minute), nil, false},
-		"it ended after the comparison":  {ran(reach+1-5*minute, lookBack), func(d *databases) { d.progress.Earlier.ToNS = present.Add(-2 * minute).UnixNano() }, false},
+		"it ended after the comparison":  {ran(reach+1-5*minute, lookBack), func(d *databases) { d.progress.Earlier.Parts[0].ToNS = present.Add(-2 * minute).UnixNano() }, false},
 		"it ended in the comparison":     {ran(2*minute+1, lookBack), nil, true},
-		"it ended before the comparison": {ran(50*minute, 0), func(d *databases) { d.progress.Earlier.FromNS = present.Add(-50*minute + 1).UnixNano() }, false},
-		"it ended where that began":      {ran(50*minute, 0), func(d *databases) { d.progress.Earlier.FromNS = present.Add(-50 * minute).UnixNano() }, true},
+		"it ended before the comparison": {ran(50*minute, 0), func(d *databases) { d.progress.Earlier.Parts[0].FromNS = present.Add(-50*minute + 1).UnixNano() }, false},
+		"it ended where that began":      {ran(50*minute, 0), func(d *databases) { d.progress.Earlier.Parts[0].FromNS = present.Add(-50 * minute).UnixNano() }, true},
 		"the clock was set back since":   {ran(20*minute, 0), func(d *databases) { d.progress.LookBackFromNS = present.Add(-15 * minute).UnixNano() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestManyMissingExchangesAreCutOff(t *testing.T) {
 		d.show(ran(20*minute+time.Duration(i), 0))
 	}
 	wantFound(t, "first", d.next(t, 0), 1001, 0)
-	if c := d.progress.Earlier; len(c.Missing) != 1000 || !c.CutOff {
+	if c := d.progress.Earlier.Parts[0]; len(c.Missing) != 1000 || !c.CutOff {
 		t.Errorf("%d missing are left, cut off %v", len(c.Missing), c.CutOff)
 	}
 	d.show(ran(19*minute, 0))
@@ -189,4 +189,70 @@ func TestManyMissingExchangesAreCutOff(t *testing.T) {
 	wantFound(t, "when two have their alerts", d.next(t, 11*minute), 1000, 0)
 	d.show(ran(18*minute, 0))
 	wantFound(t, "after a list that is whole", d.next(t, 12*minute), 1000, 1)
+}
+
+// TestWhatArrivesBehindALongLookBackIsCounted has exchanges that become visible beyond a look-back of an hour or longer,
+// and so more than an hour after their end.
+func TestWhatArrivesBehindALongLookBackIsCounted(t *testing.T) {
+	for lookBack, wait := range map[time.Duration]time.Duration{
+		time.Hour: 80 * time.Second, 24 * time.Hour: 16*minute + 10*time.Second, 7 * 24 * time.Hour: 16*minute + 10*time.Second,
+	} {
+		reach := lookBack + wait
+		for name, c := range map[string]struct {
+			shown reconcile.Matched
+			late  int64
+		}{
+			"in the middle":                              {ran(reach+30*minute, time.Second), 1},
+			"at the end":                                 {ran(reach+50*minute, 0), 1},
+			"it has left what is compared":               {ran(reach+50*minute+1, 0), 0},
+			"the look-back had just passed it":           {ran(reach+1, 0), 1},
+			"the look-back reached it":                   {ran(reach, 0), 0},
+			"it began an hour before what is compared":   {ran(reach+40*minute, 70*minute), 1},
+			"it began longer before, and is not read":    {ran(reach+40*minute, 70*minute+1), 0},
+			"it began and ended on both sides of an end": {ran(reach-minute, 2*minute), 0},
+		} {
+			t.Run(fmt.Sprint(lookBack, " ", name), func(t *testing.T) {
+				d := newDatabases(lookBack)
+				d.rule.ArmedSinceNS = present.Add(-10 * 24 * time.Hour).UnixNano()
+				wantFound(t, "before it is visible", d.next(t, 0), 0, 0)
+				d.show(c.shown)
+				wantFound(t, "once it is visible", d.next(t, 10*minute), 0, c.late)
+				wantFound(t, "in the next comparison", d.next(t, 10*minute), 0, c.late)
+				if d.counted != c.late {
+					t.Errorf("it was counted %d times", d.counted)
+				}
+			})
+		}
+	}
+}
+
+// TestWhatIsMissingIsNotLateDroppedBehindTheLookBack has exchanges without alerts that become too old for the look-back.
+func TestWhatIsMissingIsNotLateDroppedBehindTheLookBack(t *testing.T) {
+	d := newDatabases(time.Hour, ran(40*minute, 0), ran(90*minute, 0))
+	for i := range 14 {
+		missing := int64(0)
+		if i <= 2 {
+			missing = 1
+		}
+		wantFound(t, fmt.Sprintf("comparison %d", i), d.next(t, time.Duration(i)*10*minute), missing, 0)
+	}
+	// So many that they are cut off prove nothing, behind the look-back only.
+	d = newDatabases(time.Hour)
+	for i := range 1001 {
+		d.show(ran(90*minute+time.Duration(i), 0))
+	}
+	d.next(t, 0)
+	d.show(ran(80*minute, 0), ran(59*minute, 3*minute))
+	wantFound(t, "after a list that was cut off", d.next(t, 0), 0, 1)
+}
+
+// TestBehindTheLookBackOnlyWhatEndedSinceTheRuleWasArmedCounts has a rule that is younger than its look-back.
+func TestBehindTheLookBackOnlyWhatEndedSinceTheRuleWasArmedCounts(t *testing.T) {
+	for armed, late := range map[time.Duration]int64{2 * time.Hour: 1, 89 * minute: 0, 30 * minute: 0} {
+		d := newDatabases(time.Hour)
+		d.rule.ArmedSinceNS = present.Add(-armed).UnixNano()
+		d.next(t, 0)
+		d.show(ran(90*minute, 0))
+		wantFound(t, fmt.Sprintf("armed %v ago", armed), d.next(t, 0), 0, late)
+	}
 }

@@ -97,6 +97,9 @@ type Reconciler struct {
 	WindowRuleMost time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
+	// Behind is how much of the time behind the look-back of a rule that looks back for an hour or longer is
+	// compared as well, to count what became visible too late; 0 means nothing.
+	Behind time.Duration
 }
 
 // Reconciliation is the comparison of a rule's alerts with the matching exchanges.
@@ -113,7 +116,7 @@ type Reconciliation struct {
 	// show them.
 	MissingSample []string
 	// LateDropped is how many exchanges have no alert because they became visible beyond the
-	// look-back. LateDroppedByHour counts those of them that ran for longer than that, by the hour in
+	// look-back, including those behind it. LateDroppedByHour counts those of them that ran for longer than that, by the hour in
 	// which they ended, in nanoseconds since the Unix epoch. LateDroppedNew is how many of the others
 	// the earlier comparisons that were stored have not counted.
 	LateDropped       int64
@@ -180,23 +183,26 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	c := comparing{rule: &rule, earlier: earlierOf(&rule, progress), result: &result}
-	for _, era := range eras {
-		era.FromNS, era.ToNS = max(era.FromNS, result.FromNS), min(era.ToNS, result.ToNS)
-		if era.FromNS >= era.ToNS {
-			continue
-		}
-		if err := r.era(ctx, &c, era); err != nil {
-			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
-		}
+	compared := cursor.Range{FromNS: result.FromNS, ToNS: result.ToNS}
+	if err := r.eras(ctx, &c, eras, compared); err != nil {
+		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
 	missing, err := r.confirm(ctx, &rule, c.missing, &result)
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
-	compared := cursor.Range{FromNS: result.FromNS, ToNS: result.ToNS}
 	if compared.FromNS < compared.ToNS {
-		result.LateDroppedNew = c.earlier.uncounted(c.late)
-		result.Comparison = c.earlier.next(rule.Version, compared, missing, c.late)
+		b := comparing{rule: &rule, earlier: c.earlier, result: &Reconciliation{}, behind: true}
+		behind, err := r.behind(ctx, &b, eras, compared.FromNS)
+		if err != nil {
+			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+		}
+		late := slices.Concat(c.late, b.late)
+		result.LateDropped += b.result.LateDropped
+		result.LateDroppedNew = c.earlier.uncounted(late)
+		result.Comparison = c.earlier.next(rule.Version, late)
+		result.Comparison.add(compared, missing)
+		result.Comparison.add(behind, b.missing)
 	}
 	result.Missing = int64(len(missing))
 	result.MissingSample = missing[:min(len(missing), missingSample)]
@@ -224,6 +230,30 @@ type comparing struct {
 	missing, late []string
 	// longer counts the alerted exchanges that are not looked for in every case.
 	longer int64
+	// behind says that what ended behind the look-back is compared.
+	behind bool
+}
+
+// ranNS is how long an exchange may have run at least and be looked for.
+func (c *comparing) ranNS() int64 {
+	if c.behind {
+		return hourNS // whatever the look-back: what is read stays small
+	}
+	return longestNS(c.rule)
+}
+
+// eras compares the exchanges that ended in a range.
+func (r *Reconciler) eras(ctx context.Context, c *comparing, eras []rules.Era, ended cursor.Range) error {
+	for _, era := range eras {
+		era.FromNS, era.ToNS = max(era.FromNS, ended.FromNS), min(era.ToNS, ended.ToNS)
+		if era.FromNS >= era.ToNS {
+			continue
+		}
+		if err := r.era(ctx, c, era); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // era compares the exchanges that one condition decides on.
@@ -231,7 +261,7 @@ func (r *Reconciler) era(ctx context.Context, c *comparing, era rules.Era) error
 	rule := c.rule
 	within := MatchedQuery{
 		TenantID: rule.TenantID, Scope: era.Scope, Filter: era.Filter, EndedFromNS: era.FromNS, EndedToNS: era.ToNS,
-		After: cursor.Position{StartTimeNS: era.FromNS - longestNS(rule)}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
+		After: cursor.Position{StartTimeNS: era.FromNS - c.ranNS()}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
 	}
 	for {
 		page, err := r.Source.Matched(ctx, within)
@@ -274,9 +304,9 @@ func (c *comparing) add(key string, m Matched, lacks bool) {
 		if lasted > longestNS(c.rule) {
 			c.longer++
 		}
-	case lasted > lookBackNS(c.rule):
+	case lasted > lookBackNS(c.rule) && !c.behind:
 		c.result.ranLonger(m.EndedNS)
-	case c.earlier.lateDropped(key, m):
+	case c.earlier.lateDropped(c.rule, key, m):
 		c.result.LateDropped++
 		c.late = append(c.late, key)
 	default:

@@ -56,3 +56,28 @@ func TestWhatBecomesVisibleTooLateIsNotMissing(t *testing.T) {
 	}
 	w.wantColumn("what is left of comparisons", `select count(*)::text from rule_comparison`, "0")
 }
+
+// TestWhatArrivesBehindALookBackOfAnHourIsCounted has an exchange that becomes visible an hour and a half after its end.
+func TestWhatArrivesBehindALookBackOfAnHourIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.rule()
+	now, minute := w.ch.Now(t), time.Minute.Nanoseconds()
+	w.armed(rule, now-300*minute)
+	w.until("the rule has read its past", func() bool {
+		w.tick()
+		return w.column(`select count(*)::text from rule_backfill`)[0] == "0"
+	})
+	p := w.serve("TOCSIN_RECONCILE_INTERVAL=500ms")
+	w.until("the hour behind the look-back is compared", func() bool {
+		return len(w.column(`select rule_id::text from rule_comparison where jsonb_array_length(comparison -> 'parts') = 2`)) == 1
+	})
+	w.fail(now-90*minute, "late")
+	w.until("it is counted", func() bool { return p.metrics(t)["tocsin_late_dropped_total"] == "1" })
+	if missing := p.metrics(t)["tocsin_rule_missing"]; missing != "0" {
+		t.Errorf("%s missing", missing)
+	}
+	if out, code := w.command("reconcile", "--confirm=0s"); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), " 1 0 0 1 0 0 0 0") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}

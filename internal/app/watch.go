@@ -15,7 +15,7 @@ import (
 	"tocsin/rules"
 )
 
-// watch compares the exchanges of the last hour with alerts from time to time, on one replica at a
+// watch compares the exchanges of the last hour, and of the hour behind a longer look-back, with alerts from time to time, on one replica at a
 // time. It logs the result and stores it, so that each replica shows the same.
 type watch struct {
 	store      *postgres.Reconciliation
@@ -27,6 +27,8 @@ type watch struct {
 const (
 	// watchLast is how far a pass looks back.
 	watchLast = time.Hour
+	// watchBehind is how much of the time behind a look-back a pass compares.
+	watchBehind = time.Hour
 	// watchPage is how many rules are read at once.
 	watchPage = 200
 	// watchShare is the part of the time between passes that one pass may take, as a divisor. The
@@ -37,10 +39,9 @@ const (
 )
 
 func newWatch(store *postgres.Reconciliation, source *clickhouse.Source, every, keep time.Duration, logger *slog.Logger) *watch {
-	return &watch{
-		store: store, every: every, logger: logger,
-		reconciler: newReconciler(store, source, min(watchConfirm, every), keep),
-	}
+	reconciler := newReconciler(store, source, min(watchConfirm, every), keep)
+	reconciler.Behind = watchBehind
+	return &watch{store: store, every: every, logger: logger, reconciler: reconciler}
 }
 
 // run compares until ctx ends.

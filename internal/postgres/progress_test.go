@@ -301,7 +301,7 @@ func TestAComparisonIsKept(t *testing.T) {
 	e := newEditor(t)
 	rule, store := e.create(definition("a")), e.db.Reconciliation()
 	for _, c := range []*reconcile.Comparison{
-		{Version: 1, PassedNS: 5, FromNS: 3, ToNS: 9_007_199_254_740_993, Missing: []string{"a", cursor.Key("\x00\xff"), `"`}, CutOff: true},
+		{Version: 1, PassedNS: 5, Parts: []reconcile.Part{{FromNS: 3, ToNS: 9_007_199_254_740_993, Missing: []string{"a", cursor.Key("\x00\xff"), `"`}, CutOff: true}}},
 		{Version: 2, Late: []string{"é"}},
 	} {
 		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, Comparison: c}); err != nil {
