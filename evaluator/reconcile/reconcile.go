@@ -5,8 +5,9 @@
 //
 // A comparison covers what ended between the rule's arming (or a number of hours ago) and a margin
 // before the rule's position, and before everything behind it that is still to be evaluated: what is
-// only not evaluated yet is not missing. An exchange that ran for longer than its rule looks back
-// became visible beyond the look-back and is late-dropped: it is counted, but not missing.
+// only not evaluated yet is not missing. An exchange that became visible beyond the look-back of its rule
+// is late-dropped: it is counted, but not missing. That is so if it ran for longer than the rule looks
+// back, or if an earlier comparison proves it (comparison.go).
 package reconcile
 
 import (
@@ -71,6 +72,11 @@ type Progress struct {
 	// BackfillFromNS is the earliest start time behind At that is still to be evaluated; nil if there
 	// is none.
 	BackfillFromNS *int64
+	// LookBackFromNS is the start time from which the look-back of the rule is counted: that of At, or an
+	// earlier one while something behind At is still to be evaluated.
+	LookBackFromNS int64
+	// Earlier is what the last comparison left that was stored; nil if there is none.
+	Earlier *Comparison
 }
 
 // Reconciler compares exchanges with alerts. It is safe for concurrent use.
@@ -91,6 +97,9 @@ type Reconciler struct {
 	WindowRuleMost time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
+	// Behind is how much of the time behind the look-back of a rule that looks back for an hour or longer is
+	// compared as well, to count what became visible too late; 0 means nothing.
+	Behind time.Duration
 }
 
 // Reconciliation is the comparison of a rule's alerts with the matching exchanges.
@@ -106,11 +115,16 @@ type Reconciliation struct {
 	// MissingSample contains the ids of the first few missing ones, in the form in which alerts
 	// show them.
 	MissingSample []string
-	// LateDropped is how many exchanges have no alert because they ran for longer than the rule
-	// looks back, and so became visible beyond the look-back. LateDroppedByHour counts them by the
-	// hour in which they ended, in nanoseconds since the Unix epoch.
+	// LateDropped is how many exchanges have no alert because they became visible beyond the
+	// look-back, including those behind it. LateDroppedByHour counts those of them that ran for longer than that, by the hour in
+	// which they ended, in nanoseconds since the Unix epoch. LateDroppedNew is how many of the others
+	// the earlier comparisons that were stored have not counted.
 	LateDropped       int64
 	LateDroppedByHour map[int64]int64
+	LateDroppedNew    int64
+	// Comparison is to be stored for the next comparisons. It is nil for a window rule, and if nothing
+	// was compared.
+	Comparison *Comparison
 	// Unexpected is the number of alerts whose exchange does not match: it was deleted from the
 	// source, or its row has changed. For a window rule, it is the number of alerts that fired, are
 	// open or were resolved without a reason.
@@ -168,30 +182,35 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name, TenantID: rule.TenantID}, nil
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
-	var missing []string
-	// longer counts the alerted exchanges that are not looked for in every case.
-	longer := int64(0)
-	for _, era := range eras {
-		era.FromNS, era.ToNS = max(era.FromNS, result.FromNS), min(era.ToNS, result.ToNS)
-		if era.FromNS >= era.ToNS {
-			continue
-		}
-		without, err := r.era(ctx, &rule, era, &result, &longer)
-		if err != nil {
-			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
-		}
-		missing = append(missing, without...)
-	}
-	if missing, err = r.confirm(ctx, &rule, missing, &result); err != nil {
+	c := comparing{rule: &rule, earlier: earlierOf(&rule, progress), result: &result}
+	compared := cursor.Range{FromNS: result.FromNS, ToNS: result.ToNS}
+	if err := r.eras(ctx, &c, eras, compared); err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
-	result.Missing = int64(len(missing))
-	result.MissingSample = missing[:min(len(missing), missingSample)]
-	alerted, err := r.Alerts.AlertsEnded(ctx, rule.ID, cursor.Range{FromNS: result.FromNS, ToNS: result.ToNS}, longestNS(&rule))
+	missing, err := r.confirm(ctx, &rule, c.missing, &result)
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
 	}
-	result.Unexpected = max(0, alerted-(result.Alerted-longer))
+	if compared.FromNS < compared.ToNS {
+		b := comparing{rule: &rule, earlier: c.earlier, result: &Reconciliation{}, behind: true}
+		behind, err := r.behind(ctx, &b, eras, compared.FromNS)
+		if err != nil {
+			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+		}
+		late := slices.Concat(c.late, b.late)
+		result.LateDropped += b.result.LateDropped
+		result.LateDroppedNew = c.earlier.uncounted(late)
+		result.Comparison = c.earlier.next(rule.Version, late)
+		result.Comparison.add(compared, missing)
+		result.Comparison.add(behind, b.missing)
+	}
+	result.Missing = int64(len(missing))
+	result.MissingSample = missing[:min(len(missing), missingSample)]
+	alerted, err := r.Alerts.AlertsEnded(ctx, rule.ID, compared, longestNS(&rule))
+	if err != nil {
+		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+	}
+	result.Unexpected = max(0, alerted-(result.Alerted-c.longer))
 	return result, nil
 }
 
@@ -201,19 +220,53 @@ func lookBackNS(rule *rules.Rule) int64 { return int64(rule.LookBackSeconds) * s
 // only by a replay, or from a time when the rule looked back further.
 func longestNS(rule *rules.Rule) int64 { return 2*lookBackNS(rule) + hourNS }
 
-// era compares the exchanges that one condition decides on, and returns the keys of those that
-// should have an alert and have none.
-func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation, longer *int64) ([]string, error) {
-	lookBack := lookBackNS(rule)
-	var missing []string
+// comparing is the state of a comparison.
+type comparing struct {
+	rule    *rules.Rule
+	earlier earlier
+	result  *Reconciliation
+	// missing are the keys of exchanges that should have an alert and have none, and late of those that
+	// are late-dropped by proof of the earlier comparison.
+	missing, late []string
+	// longer counts the alerted exchanges that are not looked for in every case.
+	longer int64
+	// behind says that what ended behind the look-back is compared.
+	behind bool
+}
+
+// ranNS is how long an exchange may have run at least and be looked for.
+func (c *comparing) ranNS() int64 {
+	if c.behind {
+		return hourNS // whatever the look-back: what is read stays small
+	}
+	return longestNS(c.rule)
+}
+
+// eras compares the exchanges that ended in a range.
+func (r *Reconciler) eras(ctx context.Context, c *comparing, eras []rules.Era, ended cursor.Range) error {
+	for _, era := range eras {
+		era.FromNS, era.ToNS = max(era.FromNS, ended.FromNS), min(era.ToNS, ended.ToNS)
+		if era.FromNS >= era.ToNS {
+			continue
+		}
+		if err := r.era(ctx, c, era); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// era compares the exchanges that one condition decides on.
+func (r *Reconciler) era(ctx context.Context, c *comparing, era rules.Era) error {
+	rule := c.rule
 	within := MatchedQuery{
 		TenantID: rule.TenantID, Scope: era.Scope, Filter: era.Filter, EndedFromNS: era.FromNS, EndedToNS: era.ToNS,
-		After: cursor.Position{StartTimeNS: era.FromNS - longestNS(rule)}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
+		After: cursor.Position{StartTimeNS: era.FromNS - c.ranNS()}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
 	}
 	for {
 		page, err := r.Source.Matched(ctx, within)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// A page ends strictly before the next one begins, so duplicate rows are adjacent, or the
 		// second one is left out.
@@ -229,35 +282,39 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 		}
 		without, err := r.Alerts.WithoutAlert(ctx, rule.ID, keys)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		result.Matching += int64(len(keys))
-		lacks := make(map[string]bool, len(without))
-		for _, key := range without {
-			lacks[key] = true
-		}
+		c.result.Matching += int64(len(keys))
+		lacks := setOf(without)
 		for _, key := range keys {
-			m := matched[key]
-			switch lasted := m.EndedNS - m.StartTimeNS; {
-			case !lacks[key]:
-				result.Alerted++
-				if lasted > longestNS(rule) {
-					*longer++
-				}
-			case lasted > lookBack:
-				result.lateDropped(m.EndedNS)
-			default:
-				missing = append(missing, key)
-			}
+			c.add(key, matched[key], lacks[key])
 		}
 		if len(page) < within.Limit {
-			return missing, nil
+			return nil
 		}
 		within.After = page[len(page)-1].Position
 	}
 }
 
-func (r *Reconciliation) lateDropped(endedNS int64) {
+// add adds an exchange, which lacks its alert or not.
+func (c *comparing) add(key string, m Matched, lacks bool) {
+	switch lasted := m.EndedNS - m.StartTimeNS; {
+	case !lacks:
+		c.result.Alerted++
+		if lasted > longestNS(c.rule) {
+			c.longer++
+		}
+	case lasted > lookBackNS(c.rule) && !c.behind:
+		c.result.ranLonger(m.EndedNS)
+	case c.earlier.lateDropped(c.rule, key, m):
+		c.result.LateDropped++
+		c.late = append(c.late, key)
+	default:
+		c.missing = append(c.missing, key)
+	}
+}
+
+func (r *Reconciliation) ranLonger(endedNS int64) {
 	r.LateDropped++
 	if r.LateDroppedByHour == nil {
 		r.LateDroppedByHour = map[int64]int64{}

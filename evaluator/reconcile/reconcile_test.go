@@ -39,6 +39,8 @@ type databases struct {
 	appearAfter time.Duration
 	lookedUpAt  time.Time
 	pages       int
+	// counted are the late-dropped exchanges that comparisons counted by their keys.
+	counted int64
 }
 
 func (d *databases) Matched(_ context.Context, q reconcile.MatchedQuery) ([]reconcile.Matched, error) {

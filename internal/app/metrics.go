@@ -277,7 +277,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 	replicas.WithLabelValues("dead").Set(float64(measured.ReplicasDead))
 	registry.MustRegister(replicas)
 	lateDropped := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible later than its look-back, as counted by reconciliation; a replay can still raise their alerts.",
+		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and have no alert because they ran longer than it looks back, or provably became visible later (up to an hour beyond it), as counted by reconciliation; a replay can still raise their alerts. Every replica has the same total.",
 	})
 	lateDropped.Add(float64(measured.LateDropped))
 	registry.MustRegister(lateDropped)

@@ -41,7 +41,7 @@ func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Rec
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	result.RuleID, result.RuleName, result.TenantID, result.FromNS, result.ToNS, result.LateDroppedByHour = rule.ID, "", "", 0, 0, nil
+	result.RuleID, result.RuleName, result.TenantID, result.FromNS, result.ToNS, result.LateDroppedByHour, result.Comparison = rule.ID, "", "", 0, 0, nil, nil
 	return result
 }
 

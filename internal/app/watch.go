@@ -15,7 +15,7 @@ import (
 	"tocsin/rules"
 )
 
-// watch compares the exchanges of the last hour with alerts from time to time, on one replica at a
+// watch compares the exchanges of the last hour, and of the hour behind a longer look-back, with alerts from time to time, on one replica at a
 // time. It logs the result and stores it, so that each replica shows the same.
 type watch struct {
 	store      *postgres.Reconciliation
@@ -27,6 +27,8 @@ type watch struct {
 const (
 	// watchLast is how far a pass looks back.
 	watchLast = time.Hour
+	// watchBehind is how much of the time behind a look-back a pass compares.
+	watchBehind = time.Hour
 	// watchPage is how many rules are read at once.
 	watchPage = 200
 	// watchShare is the part of the time between passes that one pass may take, as a divisor. The
@@ -37,10 +39,9 @@ const (
 )
 
 func newWatch(store *postgres.Reconciliation, source *clickhouse.Source, every, keep time.Duration, logger *slog.Logger) *watch {
-	return &watch{
-		store: store, every: every, logger: logger,
-		reconciler: newReconciler(store, source, min(watchConfirm, every), keep),
-	}
+	reconciler := newReconciler(store, source, min(watchConfirm, every), keep)
+	reconciler.Behind = watchBehind
+	return &watch{store: store, every: every, logger: logger, reconciler: reconciler}
 }
 
 // run compares until ctx ends.
@@ -109,8 +110,8 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 		w.logger.WarnContext(ctx, "rule not reconciled; it is compared again later: run tocsin doctor if this repeats", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}
-	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {
-		w.logger.WarnContext(ctx, "late-dropped exchanges not counted; the next comparison of the same hour counts them", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+	if err := w.store.Compared(ctx, &result); err != nil {
+		w.logger.WarnContext(ctx, "comparison not stored; until one is, exchanges that become visible too late are not counted, or called missing", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 	}
 	pass.Rules++
 	pass.Missing += result.Missing

@@ -34,6 +34,8 @@ type reached struct {
 	// backfillNS is the start time of the earliest exchange behind at that is still to be evaluated;
 	// nil if there is none.
 	backfillNS *int64
+	// lookBackNS is the start time from which the look-back is counted: that of at, or an earlier one.
+	lookBackNS int64
 }
 
 // read decodes the progress. Its error says what cannot be read.
@@ -44,19 +46,24 @@ func (p progress) read() (reached, error) {
 		return r, fmt.Errorf("the stored position cannot be read: %w; disable and enable the rule", err)
 	}
 	if own != nil && (p.until == nil || p.failing) {
-		return reached{at: own}, nil
+		return reached{at: own, lookBackNS: own.StartTimeNS}, nil
 	}
 	if r.at, err = positionOf(p.cursor); err != nil {
 		return r, fmt.Errorf("the stored cursor cannot be read: %w; correct it in the table checkpoint", err)
 	}
 	if r.at != nil {
 		r.at.ExecutionID = "" // the partition's cursor may name an exchange of another tenant
+		r.lookBackNS = r.at.StartTimeNS
 	}
 	if mark := markOf(p.fromNS, p.atNS); mark != nil {
+		r.lookBackNS = min(r.lookBackNS, mark.CursorNS)
 		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-reachNS(p.lookBackSeconds)))
 	}
 	if own != nil && (r.backfillNS == nil || own.StartTimeNS < *r.backfillNS) {
 		r.backfillNS = &own.StartTimeNS
+	}
+	if own != nil {
+		r.lookBackNS = min(r.lookBackNS, own.StartTimeNS)
 	}
 	return r, nil
 }

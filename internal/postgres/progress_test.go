@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/reconcile"
 	"tocsin/evaluator/ruleset"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
@@ -67,6 +69,15 @@ func TestHealthReportsProgress(t *testing.T) {
 		}
 		if h.Partition == nil || *h.Partition != e.partition || h.Failing || h.LastError != "" {
 			t.Errorf("%s: %+v", want.rule.Name, h)
+		}
+	}
+	for _, want := range []struct {
+		rule rules.Rule
+		from cursor.Position
+	}{{together, at(5 * time.Second)}, {alone, fresh}, {behind, at(2 * time.Hour)}} {
+		_, progress, err := e.db.Reconciliation().Reconcilable(t.Context(), tenantName, want.rule.ID)
+		if err != nil || progress.LookBackFromNS != want.from.StartTimeNS || progress.Earlier != nil {
+			t.Errorf("%s: progress %+v, %v; want its look-back to be counted from %v", want.rule.Name, progress, err, want.from)
 		}
 	}
 	if h := health[window.ID]; h.LastRunAt == nil || h.NextRunAt == nil || h.NextRunAt.Sub(*h.LastRunAt) != 30*time.Second {
@@ -223,7 +234,7 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 		{map[int64]int64{hour(0): 1}, 9},
 		{nil, 9},
 	} {
-		if err := store.LateDropped(t.Context(), rule.ID, found.byHour); err != nil {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, LateDroppedByHour: found.byHour}); err != nil {
 			t.Fatal(err)
 		}
 		want(found.want)
@@ -234,6 +245,82 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 		t.Errorf("%d hours are kept, %v", n, err)
 	}
 	want(9)
+}
+
+// TestTheTotalOfLateDroppedNeverFalls deletes a rule for which late-dropped exchanges were counted, and has its hours
+// become old. A fall of the number would be a reset of the counter, after which Prometheus counts all of them again.
+func TestTheTotalOfLateDroppedNeverFalls(t *testing.T) {
+	e := newEditor(t)
+	store := e.db.Reconciliation()
+	hour := func(n int64) int64 { return time.Now().Truncate(time.Hour).UnixNano() - n*int64(time.Hour) }
+	total := func(when string, want int64) {
+		t.Helper()
+		if gauges, err := store.Gauges(t.Context(), time.Minute); err != nil || gauges.LateDropped != want {
+			t.Errorf("%s: %d late-dropped, %v; want %d", when, gauges.LateDropped, err, want)
+		}
+	}
+	fold := func() {
+		t.Helper()
+		if _, err := store.Pass(t.Context(), 0, noPass); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone, stays := e.create(definition("a")), e.create(definition("b"))
+	for _, rule := range []uuid.UUID{gone.ID, stays.ID} {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule, LateDroppedByHour: map[int64]int64{hour(0): 3, hour(800): 4}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fold()
+	total("of two rules", 14)
+	if err := e.db.Rules().Delete(t.Context(), tenantName, gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	total("once a rule is deleted", 14)
+	if _, err := e.conn.Exec(t.Context(), `update late_dropped set hour_ns = $1`, hour(800)); err != nil {
+		t.Fatal(err)
+	}
+	fold()
+	total("once its hours are added up", 14)
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: stays.ID, LateDroppedByHour: map[int64]int64{hour(0): 1}, LateDroppedNew: 2}); err != nil {
+		t.Fatal(err)
+	}
+	total("after another comparison", 17)
+	health, err := e.db.Rules().Health(t.Context(), tenantName, []uuid.UUID{stays.ID})
+	if err != nil || health[stays.ID].LateDropped != 10 {
+		t.Errorf("the rule that stays has %d late-dropped, %v; want 10", health[stays.ID].LateDropped, err)
+	}
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: gone.ID, LateDroppedNew: 5}); err != nil {
+		t.Fatal(err)
+	}
+	total("after a comparison of a rule that is gone", 17)
+}
+
+// TestAComparisonIsKept stores what comparisons of a rule leave, the last of which the next one reads.
+func TestAComparisonIsKept(t *testing.T) {
+	e := newEditor(t)
+	rule, store := e.create(definition("a")), e.db.Reconciliation()
+	for _, c := range []*reconcile.Comparison{
+		{Version: 1, PassedNS: 5, Parts: []reconcile.Part{{FromNS: 3, ToNS: 9_007_199_254_740_993, Missing: []string{"a", cursor.Key("\x00\xff"), `"`}, CutOff: true}}},
+		{Version: 2, Late: []string{"é"}},
+	} {
+		if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, Comparison: c}); err != nil {
+			t.Fatal(err)
+		}
+		_, progress, err := store.Reconcilable(t.Context(), tenantName, rule.ID)
+		if err != nil || !cmp.Equal(progress.Earlier, c) {
+			t.Errorf("read %+v, %v; want %+v", progress, err, c)
+		}
+	}
+	if err := e.db.Rules().Delete(t.Context(), tenantName, rule.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Compared(t.Context(), &reconcile.Reconciliation{RuleID: rule.ID, Comparison: &reconcile.Comparison{}}); err != nil {
+		t.Error(err)
+	}
+	if n := one[int](t, e.conn, `select count(*)::int from rule_comparison`); n != 0 {
+		t.Errorf("%d comparisons of a deleted rule", n)
+	}
 }
 
 // noPass is a pass that compares nothing.

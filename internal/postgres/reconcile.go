@@ -44,7 +44,8 @@ func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) (
 	return list, nil
 }
 
-// Reconcilable returns a rule with its former conditions, and its progress.
+// Reconcilable returns a rule with its former conditions, and its progress with the last comparison
+// that was stored.
 func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *reconcile.Progress, error) {
 	row, err := s.db.queries.RuleReconcilable(ctx, pgq.RuleReconcilableParams{TenantID: tenant, RuleID: id})
 	if err != nil {
@@ -68,7 +69,52 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if at.StartTimeNS > row.NowNs {
 		at = cursor.Position{StartTimeNS: row.NowNs}
 	}
-	return rule, &reconcile.Progress{At: at, BackfillFromNS: r.backfillNS}, nil
+	progress := &reconcile.Progress{At: at, BackfillFromNS: r.backfillNS, LookBackFromNS: min(r.lookBackNS, at.StartTimeNS)}
+	if row.Comparison != nil {
+		if err := json.Unmarshal(row.Comparison, &progress.Earlier); err != nil {
+			return rules.Rule{}, nil, fmt.Errorf("decode the last comparison: %w", err)
+		}
+	}
+	return rule, progress, nil
+}
+
+// Compared stores what a comparison of a rule leaves for the next ones, and counts the exchanges that
+// became visible beyond the look-back. Comparisons that cover the same hour count once what ran for
+// longer than that. Nothing is left of a rule that was deleted.
+func (s *Reconciliation) Compared(ctx context.Context, r *reconcile.Reconciliation) error {
+	left, err := json.Marshal(r.Comparison)
+	if err != nil {
+		return fmt.Errorf("encode comparison: %w", err)
+	}
+	hours := pgq.LateDroppedWriteParams{RuleID: r.RuleID}
+	for hour, exchanges := range r.LateDroppedByHour {
+		hours.HoursNs, hours.Exchanges = append(hours.HoursNs, hour), append(hours.Exchanges, exchanges)
+	}
+	err = s.db.unattended(ctx, func(q *pgq.Queries) error {
+		if len(r.LateDroppedByHour) > 0 || r.LateDroppedNew > 0 {
+			if err := q.LateDroppedTotalLock(ctx); err != nil {
+				return err
+			}
+		}
+		if len(r.LateDroppedByHour) > 0 {
+			if err := q.LateDroppedWrite(ctx, hours); err != nil {
+				return err
+			}
+		}
+		if r.LateDroppedNew > 0 {
+			if err := q.LateDroppedAdd(ctx, pgq.LateDroppedAddParams{RuleID: r.RuleID, Exchanges: r.LateDroppedNew}); err != nil {
+				return err
+			}
+		}
+		if r.Comparison == nil {
+			return nil
+		}
+		return q.RuleComparisonWrite(ctx, pgq.RuleComparisonWriteParams{RuleID: r.RuleID, Comparison: left})
+	})
+	if err != nil {
+		return fmt.Errorf("store comparison: %w", err)
+	}
+	return nil
 }
 
 // WindowRule returns how a window rule was evaluated, and at most most of its alerts that are open,
@@ -105,23 +151,6 @@ func (s *Reconciliation) WindowRule(ctx context.Context, rule uuid.UUID, last ti
 		list[i].Count.Group = row.GroupKey
 	}
 	return progress, list, nil
-}
-
-// LateDropped stores how many matching exchanges a comparison of a rule found that became visible
-// beyond the look-back, by the hour in which they ended. Comparisons that cover the same hour count
-// it once.
-func (s *Reconciliation) LateDropped(ctx context.Context, rule uuid.UUID, byHour map[int64]int64) error {
-	if len(byHour) == 0 {
-		return nil
-	}
-	p := pgq.LateDroppedWriteParams{RuleID: rule}
-	for hour, exchanges := range byHour {
-		p.HoursNs, p.Exchanges = append(p.HoursNs, hour), append(p.Exchanges, exchanges)
-	}
-	if err := s.db.queries.LateDroppedWrite(ctx, p); err != nil {
-		return fmt.Errorf("store late-dropped exchanges: %w", err)
-	}
-	return nil
 }
 
 // WithoutAlert returns the keys for which the rule has no alert.
@@ -216,7 +245,8 @@ type Gauges struct {
 	CommitAge time.Duration
 	// Backfills counts the enabled rules with a backfill of their own.
 	Backfills int64
-	// LateDropped counts the matching exchanges that became visible beyond the look-back.
+	// LateDropped counts the matching exchanges that became visible beyond the look-back, also of
+	// rules that were deleted since. It never falls.
 	LateDropped int64
 	// Partitions are those of all tenants.
 	Partitions []Partition

@@ -92,7 +92,7 @@ func rows() []row {
 				{"time() - (max(tocsin_retention_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
 			}, 0},
 			{"Lost and failing", "Exchanges that became visible too late, failed batches of retention, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
-				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
+				{"sum(max by (namespace, job) (increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval])))", "too late"},
 				{"sum(increase(tocsin_retention_failures_total{job=~\"$job\"}[$__rate_interval]))", "retention failures"},
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
 			}, 0},

@@ -261,6 +261,11 @@ type LateDropped struct {
 	Exchanges int64
 }
 
+type LateDroppedTotal struct {
+	OnlyRow   bool
+	Exchanges int64
+}
+
 type Notification struct {
 	NotificationID uuid.UUID
 	TenantID       string
@@ -478,6 +483,11 @@ type RuleBackfill struct {
 	Failing       bool
 	RefusedFromNs *int64
 	RefusedToNs   *int64
+}
+
+type RuleComparison struct {
+	RuleID     uuid.UUID
+	Comparison []byte
 }
 
 type RuleFailing struct {

@@ -50,7 +50,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
                  where r.enabled and r.deleted_at is null and not b.failing), '')::text as slowest,
@@ -148,6 +148,28 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 	return items, nil
 }
 
+const lateDroppedAdd = `-- name: LateDroppedAdd :exec
+with counted as (
+    update rule_state s set late_dropped = s.late_dropped + $1::bigint
+    where s.rule_id = $2
+    returning s.rule_id
+)
+update late_dropped_total t set exchanges = t.exchanges + $1::bigint
+where exists (select from counted)
+`
+
+type LateDroppedAddParams struct {
+	Exchanges int64
+	RuleID    uuid.UUID
+}
+
+// Adds exchanges that became visible beyond the look-back, which are counted only once. The total
+// must be locked. A rule that was deleted has no count.
+func (q *Queries) LateDroppedAdd(ctx context.Context, arg LateDroppedAddParams) error {
+	_, err := q.db.Exec(ctx, lateDroppedAdd, arg.Exchanges, arg.RuleID)
+	return err
+}
+
 const lateDroppedFold = `-- name: LateDroppedFold :exec
 with old as (
     delete from late_dropped d
@@ -166,23 +188,43 @@ func (q *Queries) LateDroppedFold(ctx context.Context) error {
 	return err
 }
 
+const lateDroppedTotalLock = `-- name: LateDroppedTotalLock :exec
+select from late_dropped_total for update
+`
+
+// Lets no other transaction count late-dropped exchanges until the end of this one.
+func (q *Queries) LateDroppedTotalLock(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, lateDroppedTotalLock)
+	return err
+}
+
 const lateDroppedWrite = `-- name: LateDroppedWrite :exec
-insert into late_dropped (rule_id, hour_ns, exchanges)
-select $1, w.hour_ns, w.exchanges
-from (select unnest($2::bigint[]) as hour_ns, unnest($3::bigint[]) as exchanges) w
-on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges
+with found as (
+    select w.hour_ns, w.exchanges, w.exchanges - coalesce(d.exchanges, 0) as more
+    from (select unnest($1::bigint[]) as hour_ns, unnest($2::bigint[]) as exchanges) w
+    left join late_dropped d on d.rule_id = $3 and d.hour_ns = w.hour_ns
+), written as (
+    insert into late_dropped (rule_id, hour_ns, exchanges)
+    select $3, hour_ns, exchanges from found where more > 0
+    on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges
+)
+update late_dropped_total t
+set exchanges = t.exchanges + s.more
+from (select sum(more)::bigint as more from found where more > 0) s
+where s.more > 0
 `
 
 type LateDroppedWriteParams struct {
-	RuleID    uuid.UUID
 	HoursNs   []int64
 	Exchanges []int64
+	RuleID    uuid.UUID
 }
 
-// Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
-// hour counts it again. A row that retention has deleted since does not lower the number.
+// Stores how many exchanges became visible beyond the look-back, and adds what is new to the total.
+// Each comparison that covers an hour counts it again. A row that retention has deleted since does
+// not lower the number. The total must be locked.
 func (q *Queries) LateDroppedWrite(ctx context.Context, arg LateDroppedWriteParams) error {
-	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.RuleID, arg.HoursNs, arg.Exchanges)
+	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.HoursNs, arg.Exchanges, arg.RuleID)
 	return err
 }
 
@@ -292,11 +334,28 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 	return items, nil
 }
 
+const ruleComparisonWrite = `-- name: RuleComparisonWrite :exec
+insert into rule_comparison (rule_id, comparison)
+select s.rule_id, $1 from rule_state s where s.rule_id = $2
+on conflict (rule_id) do update set comparison = excluded.comparison
+`
+
+type RuleComparisonWriteParams struct {
+	Comparison []byte
+	RuleID     uuid.UUID
+}
+
+// Stores what a comparison leaves for the next ones. A rule that was deleted has none.
+func (q *Queries) RuleComparisonWrite(ctx context.Context, arg RuleComparisonWriteParams) error {
+	_, err := q.db.Exec(ctx, ruleComparisonWrite, arg.Comparison, arg.RuleID)
+	return err
+}
+
 const ruleReconcilable = `-- name: RuleReconcilable :one
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns,
-       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, c.comparison,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress p using (rule_id)
+from rule r join rule_progress p using (rule_id) left join rule_comparison c on c.rule_id = r.rule_id
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
 
@@ -316,6 +375,7 @@ type RuleReconcilableRow struct {
 	Position         *string
 	Until            *string
 	Failing          bool
+	Comparison       []byte
 	NowNs            int64
 }
 
@@ -361,6 +421,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.Position,
 		&i.Until,
 		&i.Failing,
+		&i.Comparison,
 		&i.NowNs,
 	)
 	return i, err

@@ -1,9 +1,15 @@
 -- name: RuleReconcilable :one
 select sqlc.embed(r), p.armed_since_ns, p.former, p.swept_before_ns,
-       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, c.comparison,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress p using (rule_id)
+from rule r join rule_progress p using (rule_id) left join rule_comparison c on c.rule_id = r.rule_id
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
+
+-- name: RuleComparisonWrite :exec
+-- Stores what a comparison leaves for the next ones. A rule that was deleted has none.
+insert into rule_comparison (rule_id, comparison)
+select s.rule_id, @comparison from rule_state s where s.rule_id = @rule_id
+on conflict (rule_id) do update set comparison = excluded.comparison;
 
 -- name: RulesReconcilable :many
 -- Returns the enabled rules, in a fixed order.
@@ -94,7 +100,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
                  where r.enabled and r.deleted_at is null and not b.failing), '')::text as slowest,
@@ -112,13 +118,38 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from replica where beat_at <= now() - @dead_after::interval) as replicas_dead,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;
 
+-- name: LateDroppedTotalLock :exec
+-- Lets no other transaction count late-dropped exchanges until the end of this one.
+select from late_dropped_total for update;
+
 -- name: LateDroppedWrite :exec
--- Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
--- hour counts it again. A row that retention has deleted since does not lower the number.
-insert into late_dropped (rule_id, hour_ns, exchanges)
-select @rule_id, w.hour_ns, w.exchanges
-from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w
-on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges;
+-- Stores how many exchanges became visible beyond the look-back, and adds what is new to the total.
+-- Each comparison that covers an hour counts it again. A row that retention has deleted since does
+-- not lower the number. The total must be locked.
+with found as (
+    select w.hour_ns, w.exchanges, w.exchanges - coalesce(d.exchanges, 0) as more
+    from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w
+    left join late_dropped d on d.rule_id = @rule_id and d.hour_ns = w.hour_ns
+), written as (
+    insert into late_dropped (rule_id, hour_ns, exchanges)
+    select @rule_id, hour_ns, exchanges from found where more > 0
+    on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges
+)
+update late_dropped_total t
+set exchanges = t.exchanges + s.more
+from (select sum(more)::bigint as more from found where more > 0) s
+where s.more > 0;
+
+-- name: LateDroppedAdd :exec
+-- Adds exchanges that became visible beyond the look-back, which are counted only once. The total
+-- must be locked. A rule that was deleted has no count.
+with counted as (
+    update rule_state s set late_dropped = s.late_dropped + @exchanges::bigint
+    where s.rule_id = @rule_id
+    returning s.rule_id
+)
+update late_dropped_total t set exchanges = t.exchanges + @exchanges::bigint
+where exists (select from counted);
 
 -- name: LateDroppedFold :exec
 -- Adds up the hours that no comparison covers any more.

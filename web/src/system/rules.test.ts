@@ -24,7 +24,7 @@ test.each([
   ],
   [
     { lateDropped: 1, unexpected: 1200 },
-    "37 of 37 matching exchanges have an alert; none is missing; 1 ran longer than the look-back; 1,200 alerts whose exchange no longer matches.",
+    "37 of 37 matching exchanges have an alert; none is missing; 1 became visible beyond the look-back; 1,200 alerts whose exchange no longer matches.",
   ],
 ])("a comparison %j is described", (change, want) => {
   const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };

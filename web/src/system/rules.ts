@@ -34,7 +34,7 @@ function ofExchanges({ matching, alerted, missing, missingSample, lateDropped, u
     const more = missing > missingSample.length ? ", …" : "";
     parts.push(`${number(missing)} missing: ${missingSample.join(", ")}${more}`);
   } else parts.push("none is missing");
-  if (lateDropped > 0) parts.push(`${number(lateDropped)} ran longer than the look-back`);
+  if (lateDropped > 0) parts.push(`${number(lateDropped)} became visible beyond the look-back`);
   if (unexpected > 0) parts.push(`${number(unexpected)} alerts whose exchange no longer matches`);
   return `${parts.join("; ")}.`;
 }
