@@ -211,12 +211,12 @@ func (s *store) Release(ctx context.Context, replica string, partitions []int) e
 	return p.w.do(ctx, p, "release", "", 0, func() error { return s.w.db.Release(ctx, replica, partitions) })
 }
 
-func (s *store) SourceFailed(ctx context.Context, replica, problem string) (int, error) {
-	return transact(ctx, (*process)(s), "source failed", "", func() (int, error) { return s.w.db.SourceFailed(ctx, replica, problem) })
+func (s *store) SourceFailed(ctx context.Context, replica string, partition int, problem string) (int, error) {
+	return transact(ctx, (*process)(s), "source failed", "", func() (int, error) { return s.w.db.SourceFailed(ctx, replica, partition, problem) })
 }
 
-func (s *store) SourceRecovered(ctx context.Context, replica string) (int, error) {
-	return transact(ctx, (*process)(s), "source recovered", "", func() (int, error) { return s.w.db.SourceRecovered(ctx, replica) })
+func (s *store) SourceRecovered(ctx context.Context, partition int) (int, error) {
+	return transact(ctx, (*process)(s), "source recovered", "", func() (int, error) { return s.w.db.SourceRecovered(ctx, partition) })
 }
 
 func (s *store) Bodies(ctx context.Context, keep, width time.Duration, most int) (bool, error) {

@@ -422,15 +422,11 @@ with asked as (
     select count(*) filter (where r.replica_id <> $1::text) as others,
            count(*) filter (where r.replica_id < $1::text) as before,
            (select count(*) from checkpoint) as partitions,
-           exists (
-               select from announcement a
-               where a.subject = 'source' and (a.replica = $1::text or not exists (
-                   select from replica o
-                   join checkpoint h on h.owner = o.replica_id
-                   join tenant_partition t on t.partition = h.partition
-                   join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
-                   where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
-           ) as source_failed
+           -- One about all tenants is of a previous version.
+           (case when exists (select from announcement) then array(
+               select t.partition from announcement a join tenant_partition t on a.subject = 'source of ' || t.tenant_id
+               union select o.partition from checkpoint o where exists (select from announcement where subject = 'source')
+           ) else '{}' end)::integer[] as source_failed
     from replica r
     where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval and r.beat_at <= now() + $2::interval
 )
@@ -462,7 +458,7 @@ type CheckpointsForRow struct {
 	Partitions       int64
 	Others           int64
 	Before           int64
-	SourceFailed     bool
+	SourceFailed     []int32
 	Now              time.Time
 }
 

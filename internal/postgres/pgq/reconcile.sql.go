@@ -61,7 +61,9 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
                  where exists (select from tenant_partition t join rule r using (tenant_id)
                                where t.partition = c.partition and r.enabled and r.deleted_at is null
                                  and not exists (select from rule_failing f where f.rule_id = r.rule_id))), 0)::double precision as commit_age,
-       exists (select from announcement where subject = 'source') as source_failing,
+       exists (select from announcement a
+               where a.subject = 'source' or exists (select from rule r where a.subject = 'source of ' || r.tenant_id and r.enabled and r.deleted_at is null)
+       ) as source_failing,
        (select count(*) from rule_failing) as rules_failing,
        (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,
        (select count(*) from replica where beat_at > now() - $1::interval) as replicas_alive,

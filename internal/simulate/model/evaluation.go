@@ -86,27 +86,12 @@ func (db *Postgres) Hold(_ context.Context, request evaluator.HoldRequest) (eval
 				holding.Checkpoints = append(holding.Checkpoints, c.Checkpoint)
 			}
 		}
-		if a, there := db.sources.get(sourceSubject); there {
-			holding.SourceFailed = db.mayEnd(a, request.Replica, now)
+		for tenant := range db.sources.rows {
+			holding.SourceFailed = append(holding.SourceFailed, db.PartitionOf(tenant))
 		}
 		return nil
 	})
 	return holding, err
-}
-
-// mayEnd reports whether a replica may end an announcement: its own, or that of one that is
-// dead or evaluates no rule any more.
-func (db *Postgres) mayEnd(a announcement, id string, now time.Time) bool {
-	r, known := db.replicas.get(a.replica)
-	if a.replica == id || !known || !r.beatAt.After(now.Add(-db.DeadAfter)) {
-		return true
-	}
-	for _, rule := range db.rules.rows {
-		if rule.Enabled && !rule.Deleted && db.checkpoints.rows[db.PartitionOf(rule.TenantID)].Owner == a.replica {
-			return false
-		}
-	}
-	return true
 }
 
 // free ends the lease of a partition.
