@@ -13,6 +13,7 @@ import (
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/evaluator/outage"
+	"tocsin/evaluator/ruleset"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
@@ -309,6 +310,48 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 		t.Errorf("Tick = %+v, want an alert of every rule", result)
 	}
 	w.wantColumn("backfills", `select rule_id::text from rule_backfill`)
+}
+
+// TestRefusedExchangeIsLeftOut does what the runbook says about an alert that Postgres refuses for good. An edit of the filter
+// does not help by itself, because the former condition decides about the exchange.
+func TestRefusedExchangeIsLeftOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.rule()
+	w.refuse(`new.execution_id = 'refused'`)
+	w.tick()
+	began := w.ch.Now(t)
+	w.fail(began, "before")
+	w.incomplete(began, "refused")
+	if result := w.tick(); result.Failed != 1 || result.Alerts != 0 {
+		t.Errorf("Tick = %+v, want one failed rule", result)
+	}
+	w.wantColumn("where it is", `select count(*)::text from rule_backfill where refused_to_ns - refused_from_ns < 1000000000`, "1")
+	edited := rule.Definition
+	edited.Filter.NotErrorTypes = []string{"Refused"}
+	rule, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: edited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := `select problem from rule_state where problem is not null`
+	w.later(10 * time.Minute)
+	w.tick()
+	if got := w.column(failing); len(got) != 1 {
+		t.Errorf("problems after an edit: %q", got)
+	}
+	for _, enabled := range []bool{false, true} {
+		if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, rule.ID, enabled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.tick()
+	w.wantColumn("problems after it is enabled", failing)
+	w.replay(api.ReplayRequest{RuleID: rule.ID, FromNS: began, ToNS: began + 1, Messages: ruleset.ReplayNone})
+	if got := w.replayedInTheEnd(w.evaluator, rule.ID); got.Problem != "" {
+		t.Errorf("replay = %+v", got)
+	}
+	w.wantColumn("alerts", `select execution_id from alert where not health`, "before")
+	w.wantColumn("problems in the end", failing)
 }
 
 func TestEditAndRetryForgetTheFailure(t *testing.T) {
