@@ -293,10 +293,10 @@ func laws() map[string]func(l *law) {
 			l.must(l.Resolve(near))
 			l.Advance(2 * day)
 			l.hold("a")
-			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 			l.must(err)
-			l.equal("looked at", swept.Looked, 2)
-			l.equal("deleted", swept.Deleted, 1)
+			l.equal("looked at", result.Looked, 2)
+			l.equal("deleted", result.Deleted, 1)
 			l.equal("the old alert", l.Alert(id), alerts.State(""))
 			l.equal("the near alert", l.Alert(near), alerts.Resolved)
 			again := l.batch()
@@ -312,14 +312,14 @@ func laws() map[string]func(l *law) {
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)
 			l.hold("a")
-			sweep := func() int {
-				swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			remove := func() int {
+				result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 				l.must(err)
-				return swept.Deleted
+				return result.Deleted
 			}
-			l.equal("deleted", sweep(), 0)
+			l.equal("deleted", remove(), 0)
 			l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
-			l.equal("deleted after the delivery", sweep(), 1)
+			l.equal("deleted after the delivery", remove(), 1)
 		},
 		"what a rule that is behind can still read stays": func(l *law) {
 			const day = 24 * time.Hour
@@ -330,9 +330,9 @@ func laws() map[string]func(l *law) {
 			l.commit(b)
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)
-			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 			l.must(err)
-			l.equal("deleted", swept.Deleted, 0)
+			l.equal("deleted", result.Deleted, 0)
 		},
 		"a message is claimed once, until its lease ends":                                                  deliveryClaimed,
 		"a lost claim settles nothing except a success":                                                    deliveryFenced,

@@ -747,18 +747,7 @@ func (q *Queries) RulesRemoved(ctx context.Context, arg RulesRemovedParams) ([]u
 	return items, nil
 }
 
-const rulesRevision = `-- name: RulesRevision :one
-select rules_revision from checkpoint where partition = $1
-`
-
-func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, error) {
-	row := q.db.QueryRow(ctx, rulesRevision, partition)
-	var rules_revision int64
-	err := row.Scan(&rules_revision)
-	return rules_revision, err
-}
-
-const rulesSweptBefore = `-- name: RulesSweptBefore :many
+const rulesRetentionFloor = `-- name: RulesRetentionFloor :many
 select rule_id, swept_before_ns, (select exists (
     select from silence i
     where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences,
@@ -769,7 +758,7 @@ order by rule_id
 for key share
 `
 
-type RulesSweptBeforeRow struct {
+type RulesRetentionFloorRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
 	Silences      bool
@@ -780,15 +769,15 @@ type RulesSweptBeforeRow struct {
 // deleted their alerts of that time. They cannot change until the transaction ends. Each row also
 // says whether any silence has begun and not ended, and whether any webhook has quiet hours. This
 // saves separate queries for both.
-func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
-	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
+func (q *Queries) RulesRetentionFloor(ctx context.Context, ruleIds []uuid.UUID) ([]RulesRetentionFloorRow, error) {
+	rows, err := q.db.Query(ctx, rulesRetentionFloor, ruleIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RulesSweptBeforeRow{}
+	items := []RulesRetentionFloorRow{}
 	for rows.Next() {
-		var i RulesSweptBeforeRow
+		var i RulesRetentionFloorRow
 		if err := rows.Scan(
 			&i.RuleID,
 			&i.SweptBeforeNs,
@@ -803,4 +792,15 @@ func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const rulesRevision = `-- name: RulesRevision :one
+select rules_revision from checkpoint where partition = $1
+`
+
+func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, error) {
+	row := q.db.QueryRow(ctx, rulesRevision, partition)
+	var rules_revision int64
+	err := row.Scan(&rules_revision)
+	return rules_revision, err
 }

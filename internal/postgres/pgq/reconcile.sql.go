@@ -49,7 +49,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
-       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as retention_at,
        (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
@@ -78,7 +78,7 @@ type GaugesRow struct {
 	OpenBreakers    int64
 	WebhooksOff     int64
 	ReconciledSince float64
-	SweptAt         float64
+	RetentionAt     float64
 	LateDropped     int64
 	Backfills       int64
 	Slowest         string
@@ -103,7 +103,7 @@ func (q *Queries) Gauges(ctx context.Context, deadAfter time.Duration) (GaugesRo
 		&i.OpenBreakers,
 		&i.WebhooksOff,
 		&i.ReconciledSince,
-		&i.SweptAt,
+		&i.RetentionAt,
 		&i.LateDropped,
 		&i.Backfills,
 		&i.Slowest,

@@ -125,7 +125,7 @@ set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns =
 where partition = @partition and token = @token::bigint and revision = @revision and rules_revision = @rules_revision
 returning revision;
 
--- name: RulesSweptBefore :many
+-- name: RulesRetentionFloor :many
 -- Returns the start times before which rules raise nothing any more, because retention may have
 -- deleted their alerts of that time. They cannot change until the transaction ends. Each row also
 -- says whether any silence has begun and not ended, and whether any webhook has quiet hours. This

@@ -237,7 +237,7 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 		return false, evaluator.ErrRefused
 	}
 	key := onceKey{a.RuleID, a.Exchange.Key()}
-	if db.has(SweptObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].RetentionFloorNS {
+	if db.has(RetentionObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].RetentionFloorNS {
 		return false, nil
 	}
 	if db.once.has(key) && db.has(AlertOnce) {
