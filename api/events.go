@@ -58,7 +58,7 @@ func (f eventStream) VisitStreamEventsResponse(w http.ResponseWriter) error { re
 // StreamEvents answers GET /events.
 func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject) (StreamEventsResponseObject, error) {
 	return eventStream(func(w http.ResponseWriter) error {
-		l, err := s.hub.join(ctx, tenantOf(ctx))
+		l, err := s.hub.listen(ctx, tenantOf(ctx))
 		if err != nil {
 			return echo.NewHTTPError(http.StatusServiceUnavailable, "No stream can be opened now: "+err.Error()+"; try again later")
 		}

@@ -69,9 +69,9 @@ func newHub(states InboxStates, log *slog.Logger, interval time.Duration, limit 
 	return &hub{states: states, log: log, interval: interval, limit: limit, topics: map[string]*topic{}}
 }
 
-// join begins to listen to a tenant's inbox. The listener first gets the known state. The caller
+// listen returns a new listener to a tenant's inbox. It first gets the known state. The caller
 // must call leave. The poller uses the values of ctx, but does not end with it.
-func (h *hub) join(ctx context.Context, tenant string) (*listener, error) {
+func (h *hub) listen(ctx context.Context, tenant string) (*listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

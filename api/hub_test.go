@@ -36,9 +36,9 @@ func testHub(c *counter, limit int) *hub {
 	return newHub(c, slog.New(slog.DiscardHandler), time.Second, limit)
 }
 
-func joined(t *testing.T, h *hub, tenant string) *listener {
+func listening(t *testing.T, h *hub, tenant string) *listener {
 	t.Helper()
-	l, err := h.join(t.Context(), tenant)
+	l, err := h.listen(t.Context(), tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestHubLooksOnlyWhileSomebodyListens(t *testing.T) {
 		if n := c.looks.Load(); n != 0 {
 			t.Fatalf("looked %d times at nobody's request", n)
 		}
-		first, second := joined(t, h, "acme"), joined(t, h, "acme")
+		first, second := listening(t, h, "acme"), listening(t, h, "acme")
 		pass(10*time.Second + time.Millisecond)
 		if n := c.looks.Load(); n != 11 {
 			t.Errorf("looked %d times in 10 s for two pages, want 11", n)
@@ -111,7 +111,7 @@ func TestHubSendsNewsOnceToEveryPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		h := testHub(c, 10)
-		early, foreign := joined(t, h, "acme"), joined(t, h, "other")
+		early, foreign := listening(t, h, "acme"), listening(t, h, "other")
 		wantHeard(t, early, "0")
 		wantHeard(t, foreign, "quiet")
 		pass(5 * time.Second)
@@ -119,7 +119,7 @@ func TestHubSendsNewsOnceToEveryPage(t *testing.T) {
 
 		c.state.Store(1)
 		pass(time.Second)
-		late := joined(t, h, "acme")
+		late := listening(t, h, "acme")
 		wantHeard(t, early, "1")
 		wantHeard(t, late, "1")
 
@@ -148,7 +148,7 @@ func TestHubCutsOffWhoIsTooSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		h := testHub(c, 10)
-		slow, quick := joined(t, h, "acme"), joined(t, h, "acme")
+		slow, quick := listening(t, h, "acme"), listening(t, h, "acme")
 		for i := range int64(streamBuffer + 1) {
 			c.state.Store(i)
 			h.nudge("acme")
@@ -168,14 +168,14 @@ func TestHubCutsOffWhoIsTooSlow(t *testing.T) {
 func TestHubRefusesWhatItCannotServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHub(&counter{}, 1)
-		only := joined(t, h, "acme")
-		if _, err := h.join(t.Context(), "acme"); !errors.Is(err, errHubFull) {
+		only := listening(t, h, "acme")
+		if _, err := h.listen(t.Context(), "acme"); !errors.Is(err, errHubFull) {
 			t.Errorf("error %v beyond the bound", err)
 		}
 		if err := h.shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.join(t.Context(), "acme"); !errors.Is(err, errHubClosed) {
+		if _, err := h.listen(t.Context(), "acme"); !errors.Is(err, errHubClosed) {
 			t.Errorf("error %v after shutdown", err)
 		}
 		h.leave(only)
@@ -194,7 +194,7 @@ func TestHubShutdownIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stuck{release: make(chan struct{})}
 		h := newHub(s, slog.New(slog.DiscardHandler), time.Second, 1)
-		joined(t, h, "acme")
+		listening(t, h, "acme")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := h.shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {

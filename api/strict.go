@@ -156,7 +156,7 @@ func (w *walker) object(t reflect.Type, path string, depth int) error {
 			return err
 		}
 		name, _ := token.(string)
-		at := join(path, name)
+		at := fieldPath(path, name)
 		field := each
 		if known != nil {
 			var found bool
@@ -271,7 +271,8 @@ func unknownField(name string, known map[string]reflect.Type) string {
 	return "Unknown field"
 }
 
-func join(path, name string) string {
+// fieldPath returns the path of a field within an object.
+func fieldPath(path, name string) string {
 	if path == "" {
 		return name
 	}

@@ -417,8 +417,9 @@ func TestFailedPassReportsItsLag(t *testing.T) {
 	}
 }
 
-// A partition that has no rule any more does not keep the source failing.
-func TestSourceRecoversWithoutAPartition(t *testing.T) {
+// A partition whose rules are disabled does not hold up the end of the outage for another one. Its own ends when the source
+// is read for it again.
+func TestSourceRecoversForEachPartition(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
 	s.tick()
@@ -433,8 +434,16 @@ func TestSourceRecoversWithoutAPartition(t *testing.T) {
 	for range 3 {
 		s.tick()
 	}
-	if s.announced["failed"] != 1 || s.announced["recovered"] != 1 {
-		t.Errorf("announced %v, want one of each", s.announced)
+	if s.announced["failed"] != 2 || s.announced["recovered"] != 1 || !s.failing[0] {
+		t.Errorf("announced %v, want two failures and one end", s.announced)
+	}
+	gone.Enabled = true
+	s.change(gone, false)
+	for range 3 {
+		s.tick()
+	}
+	if s.announced["failed"] != 2 || s.announced["recovered"] != 2 {
+		t.Errorf("announced %v, want two of each", s.announced)
 	}
 }
 

@@ -50,7 +50,9 @@ type model struct {
 	broken  bool
 	// mute fails scans, deaf questions about more than the recent past, uncounted counts.
 	mute, deaf, uncounted bool
-	announced             map[string]int
+	// announced counts what was announced, failing are the partitions for which a failure is.
+	announced map[string]int
+	failing   map[int]bool
 	// scanning is the scan for which pick names a server; nil is another question.
 	scanning *source.Scan
 	// committing is called before each commit, which fails with its error.
@@ -109,7 +111,7 @@ func (s *state) copy() state {
 func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 }
 
 func newModel() *model {
-	m := &model{now: begin, announced: map[string]int{}}
+	m := &model{now: begin, announced: map[string]int{}, failing: map[int]bool{}}
 	m.state = state{
 		rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]ruleset.Backfill{}, alerts: map[uuid.UUID]alert{},
 		replays: map[uuid.UUID]ruleset.ReplayStep{},
@@ -211,7 +213,7 @@ func (m *model) Scan(ctx context.Context, q source.Scan) (source.Page, error) {
 }
 
 func (m *model) Hold(_ context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
-	h := evaluator.Holding{Now: time.Unix(0, m.now).Add(m.ahead), SourceFailed: m.announced["failed"] > m.announced["recovered"]}
+	h := evaluator.Holding{Now: time.Unix(0, m.now).Add(m.ahead), SourceFailed: slices.Sorted(maps.Keys(m.failing))}
 	for _, n := range slices.Sorted(maps.Keys(m.state.checkpoints)) {
 		c := m.state.checkpoints[n]
 		if c.owner == "" {
@@ -364,16 +366,24 @@ func (m *model) OpenAlerts(context.Context, []uuid.UUID) ([]alerts.OpenAlert, er
 	return nil, nil
 }
 
-func (m *model) SourceFailed(ctx context.Context, _, _ string) (int, error) {
+func (m *model) SourceFailed(ctx context.Context, _ string, partition int, _ string) (int, error) {
 	if m.hang {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
+	if m.failing[partition] {
+		return 0, nil
+	}
+	m.failing[partition] = true
 	m.announced["failed"]++
 	return 1, nil
 }
 
-func (m *model) SourceRecovered(context.Context, string) (int, error) {
+func (m *model) SourceRecovered(_ context.Context, partition int) (int, error) {
+	if !m.failing[partition] {
+		return 0, nil
+	}
+	delete(m.failing, partition)
 	m.announced["recovered"]++
 	return 1, nil
 }

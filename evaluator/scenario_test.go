@@ -203,9 +203,8 @@ func TestServersInTurn(t *testing.T) {
 	s.wants(40)
 }
 
-// One question that is not answered announces nothing. A source
-// that stays away is announced once, whatever the number of rules, and its return once; a
-// stored cursor that cannot be read likewise.
+// One question that is not answered announces nothing. A source that stays away is announced once for each partition,
+// whatever the number of rules, and its return once; a stored cursor that cannot be read likewise, for its partition.
 func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {
 	for name, breaks := range map[string]func(s *scene, broken bool){
 		"source": func(s *scene, broken bool) { s.broken = broken },
@@ -245,8 +244,9 @@ func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {
 				attempt()
 			}
 			s.wants(18) // each rule of the tenant
-			if s.announced["failed"] != 1 || s.announced["recovered"] != 1 {
-				t.Fatalf("announced %v, want one of each", s.announced)
+			want := map[string]int{"source": 2, "cursor": 1}[name]
+			if s.announced["failed"] != want || s.announced["recovered"] != want {
+				t.Fatalf("announced %v, want %d of each", s.announced, want)
 			}
 			for id, r := range s.state.rules {
 				if r.problem != "" {

@@ -63,9 +63,9 @@ type Holding struct {
 	Locked []int
 	// Now is the present, by the store's clock.
 	Now time.Time
-	// SourceFailed says that this replica, or one that is dead or evaluates no rule any
-	// more, announced that the source cannot be read.
-	SourceFailed bool
+	// SourceFailed are the partitions, also of other replicas, for which it is announced that
+	// the source cannot be read.
+	SourceFailed []int
 }
 
 // Checkpoint is the stored progress of a partition: lease, fence and cursor in one row.

@@ -48,7 +48,7 @@ func (b *Backlog) Recent(server string, fromNS, forwardNS, watermarkNS int64) []
 	var plan []Stretch
 	for _, at := range slices.Sorted(maps.Keys(b.left)) {
 		if at >= fromNS && at < forwardNS {
-			plan = b.join(plan, at, min(at+b.widthNS(at), forwardNS))
+			plan = b.appendBucket(plan, at, min(at+b.widthNS(at), forwardNS))
 		}
 	}
 	last := len(plan) - 1
@@ -65,14 +65,14 @@ func (b *Backlog) Older(beforeNS int64) []Stretch {
 	var plan []Stretch
 	for _, at := range slices.Sorted(maps.Keys(b.left)) {
 		if at < beforeNS {
-			plan = b.join(plan, at, at+b.widthNS(at))
+			plan = b.appendBucket(plan, at, at+b.widthNS(at))
 		}
 	}
 	return b.cutUnread(plan)
 }
 
-// join adds a bucket of the backlog to a plan.
-func (b *Backlog) join(plan []Stretch, fromNS, toNS int64) []Stretch {
+// appendBucket adds a bucket of the backlog to a plan: to its last range if that is near enough, otherwise as a range of its own.
+func (b *Backlog) appendBucket(plan []Stretch, fromNS, toNS int64) []Stretch {
 	server := b.left[fromNS].server
 	if n := len(plan); n > 0 {
 		last := &plan[n-1]
@@ -111,7 +111,7 @@ type lookKey struct{ widthNS, fromNS int64 }
 // first in the next plan: a pass that has little time takes one look, and what becomes visible late would be
 // found within the last hour only.
 func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
-	b.joinLooks(recentFromNS)
+	b.mergeLooks(recentFromNS)
 	plan := slices.DeleteFunc(b.looksTo(recentFromNS), func(l Look) bool {
 		last := b.looks[l.key]
 		failed := last.failedNS != 0 && watermarkNS >= last.failedNS && watermarkNS-last.failedNS < l.every.Nanoseconds()
@@ -165,9 +165,9 @@ func (b *Backlog) dueAfter(l Look, lastNS int64, after time.Duration, watermarkN
 		l.WidthNS == minuteNS && last.of.ToNS < l.ToNS || b.isUnlooked(l.Range)
 }
 
-// joinLooks takes back cuts between two looks that were both answered quickly. The look at both is taken
-// at once, and is joined again only if that is quick as well.
-func (b *Backlog) joinLooks(recentFromNS int64) {
+// mergeLooks takes back cuts between two looks that were both answered quickly. The look at both is taken
+// at once, and is merged again only if that is quick as well.
+func (b *Backlog) mergeLooks(recentFromNS int64) {
 	if len(b.cuts) == 0 {
 		return
 	}

@@ -1,8 +1,9 @@
-// Package outage announces that the source cannot be read, and that it can again: each once,
-// for all replicas, partitions and rules.
+// Package outage announces that the source cannot be read, and that it can again. What fails is
+// the evaluation of a partition, and who is affected are the tenants with rules in it: each gets
+// one announcement, and one of its end.
 //
-// An outage begins when the source cannot be read for one partition for [Grace]. It ends when
-// the source was read and fails for no partition of the replica that may end it.
+// An outage begins when the source cannot be read for a partition for [Grace]. It ends when the
+// source was read for it.
 package outage
 
 import (
@@ -19,12 +20,13 @@ const Grace = 30 * time.Second
 
 // Store keeps the announcement.
 type Store interface {
-	// SourceFailed raises the alert about a source that cannot be read and notifies the
-	// operators, once across all replicas until SourceRecovered. It returns the number
-	// of notifications written.
-	SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error)
-	// SourceRecovered resolves that alert and notifies the operators, once.
-	SourceRecovered(ctx context.Context, replica string) (notifications int, err error)
+	// SourceFailed raises an alert about a source that cannot be read for each tenant with
+	// rules in the partition, and notifies its operators, once across all replicas until
+	// SourceRecovered. It returns the number of notifications written.
+	SourceFailed(ctx context.Context, replica string, partition int, problem string) (notifications int, err error)
+	// SourceRecovered resolves the alerts of the partition's tenants and notifies their
+	// operators, once.
+	SourceRecovered(ctx context.Context, partition int) (notifications int, err error)
 }
 
 // Options configures an [Announcer]. All fields are required.
@@ -37,25 +39,30 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Announcer announces for one replica. It is safe for concurrent use.
+// Announcer announces for one replica. It is safe for concurrent use, by one pass over each
+// partition.
 type Announcer struct {
 	Options
 	mu sync.Mutex
 	// since is since when the source cannot be read, by partition.
 	since map[int]time.Time
-	// announced says that the outage is announced and that this replica may end that,
-	// announcing that this replica is about to change it.
-	announced, announcing bool
+	// announced are the partitions whose outage is announced.
+	announced map[int]bool
 }
 
 // New returns an announcer.
-func New(o Options) *Announcer { return &Announcer{Options: o, since: map[int]time.Time{}} }
+func New(o Options) *Announcer {
+	return &Announcer{Options: o, since: map[int]time.Time{}, announced: map[int]bool{}}
+}
 
-// Announced takes over whether an outage is announced that this replica may end.
-func (a *Announcer) Announced(announced bool) {
+// Announced takes over for which partitions an outage is announced.
+func (a *Announcer) Announced(partitions []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.announced = announced
+	clear(a.announced)
+	for _, partition := range partitions {
+		a.announced[partition] = true
+	}
 }
 
 // GaveUp forgets a partition that the replica does not hold any more.
@@ -68,56 +75,55 @@ func (a *Announcer) GaveUp(partition int) {
 // Failed notes that the source could not be read for a partition, and returns the number of
 // notifications written.
 func (a *Announcer) Failed(ctx context.Context, partition int, problem string) int {
-	claimed := a.claims(func() (due bool) {
-		now := a.Clock()
-		since, failing := a.since[partition]
-		if !failing {
-			a.since[partition], since = now, now
-		}
-		return !a.announced && now.Sub(since) >= Grace
-	})
-	if !claimed {
+	if !a.fails(partition) {
 		return 0
 	}
-	return a.announce(ctx, true, func(ctx context.Context) (int, error) { return a.Store.SourceFailed(ctx, a.Replica, problem) })
+	return a.announce(ctx, partition, true, func(ctx context.Context) (int, error) {
+		return a.Store.SourceFailed(ctx, a.Replica, partition, problem)
+	})
 }
 
 // Works notes that the source fails for a partition no longer, or did not; read says that it
 // answered. It returns the number of notifications written.
 func (a *Announcer) Works(ctx context.Context, partition int, read bool) int {
-	claimed := a.claims(func() (due bool) {
-		delete(a.since, partition)
-		return read && a.announced && len(a.since) == 0
-	})
-	if !claimed {
+	if ends := a.works(partition); !read || !ends {
 		return 0
 	}
-	return a.announce(ctx, false, func(ctx context.Context) (int, error) { return a.Store.SourceRecovered(ctx, a.Replica) })
+	return a.announce(ctx, partition, false, func(ctx context.Context) (int, error) { return a.Store.SourceRecovered(ctx, partition) })
 }
 
-// claims reports whether the caller is to change what is announced: that is due, and nobody
-// else is about to.
-func (a *Announcer) claims(due func() bool) bool {
+// fails notes a failure, and reports whether it is to be announced.
+func (a *Announcer) fails(partition int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	claimed := due() && !a.announcing
-	a.announcing = a.announcing || claimed
-	return claimed
+	now := a.Clock()
+	since, failing := a.since[partition]
+	if !failing {
+		a.since[partition], since = now, now
+	}
+	return !a.announced[partition] && now.Sub(since) >= Grace
 }
 
-// announce changes what is announced, on behalf of who claimed that.
-func (a *Announcer) announce(ctx context.Context, announced bool, call func(context.Context) (int, error)) int {
+// works notes that a partition does not fail, and reports whether an announcement is to end.
+func (a *Announcer) works(partition int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.since, partition)
+	return a.announced[partition]
+}
+
+// announce changes what is announced for a partition.
+func (a *Announcer) announce(ctx context.Context, partition int, announced bool, call func(context.Context) (int, error)) int {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	var notifications int
 	err := fault.Guard(func() (err error) { notifications, err = call(ctx); return err })
 	if err != nil {
 		a.Logger.WarnContext(ctx, "health of the source not recorded; it is retried: run tocsin doctor if this repeats", slog.Any("error", err), fault.Stack(err))
+		return notifications
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.announcing = false; err == nil {
-		a.announced = announced
-	}
+	a.announced[partition] = announced
 	return notifications
 }

@@ -245,7 +245,7 @@ func TestSessionsEnd(t *testing.T) {
 	if err := w.db.Access().Purge(t.Context(), 12*time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
-	w.wantColumn("sessions after a sweep", `select count(*)::text from session`, "0")
+	w.wantColumn("sessions after retention", `select count(*)::text from session`, "0")
 }
 
 func TestTokens(t *testing.T) {

@@ -149,7 +149,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// A query whether the minute has a sample, and the sample that one of all replicas takes:
 		// at the start, and in each minute that begins.
 		"SampleMissing": {20 * time.Second, 1}, "PartitionList": {time.Minute, 2}, "SampleInsert": {time.Minute, 2},
-		"SampleOutbox": {time.Minute, 2}, "SampleSweep": {time.Minute, 2}, "SampleSweepOutbox": {time.Minute, 2},
+		"SampleOutbox": {time.Minute, 2}, "SampleDelete": {time.Minute, 2}, "SampleDeleteOutbox": {time.Minute, 2},
 		"begin; set": {time.Minute, 2}, "commit -": {time.Minute, 2},
 		// With each look, and in its transaction.
 		"select set_config('enable_seqscan',": {10 * time.Second, 3},

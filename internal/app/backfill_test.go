@@ -130,11 +130,11 @@ func TestRetentionKeepsOffBackfills(t *testing.T) {
 	w.oldRule("a", "b")
 	w.exec(resolvedLongAgo)
 	w.exec(`update checkpoint set backfill_from_ns = $1, backfill_cursor_ns = $1`, w.ch.Now(t)-41*24*time.Hour.Nanoseconds())
-	if got := w.sweep(); got.Alerts != 0 {
-		t.Errorf("swept %+v before they are evaluated", got)
+	if got := w.expire(); got.Alerts != 0 {
+		t.Errorf("deleted %+v before they are evaluated", got)
 	}
 	w.exec(`update checkpoint set backfill_from_ns = null, backfill_cursor_ns = null`)
-	if got := w.sweep(); got.Alerts != 2 {
-		t.Errorf("swept %+v of what is evaluated", got)
+	if got := w.expire(); got.Alerts != 2 {
+		t.Errorf("deleted %+v of what is evaluated", got)
 	}
 }

@@ -24,8 +24,8 @@ const (
 	bodyPartition = `select name from body_partitions() order by ends_at`
 )
 
-// sweepBodies sweeps bodies as if the given number of days had passed, with a retention of 0.
-func (w *world) sweepBodies(inDays int) {
+// deleteBodies deletes bodies as if the given number of days had passed, with a retention of 0.
+func (w *world) deleteBodies(inDays int) {
 	w.t.Helper()
 	for range len(w.column(bodyPartition)) + 1 { // others are created meanwhile
 		if _, err := w.db.Retention().Bodies(w.t.Context(), -time.Duration(inDays)*bodyDay, bodyDay, 100); err != nil {
@@ -47,7 +47,7 @@ func TestBodiesGoWithTheirPartition(t *testing.T) {
 	w.deliver()
 	w.wantColumn("in partitions", inPartitions, "3")
 	frozen := w.column(`select md5(content) || written_at from notification_body join outbox using (notification_id)`)
-	w.sweepBodies(30)
+	w.deleteBodies(30)
 	w.wantColumn("in partitions", inPartitions, "0")
 	w.wantColumn("in the rest", inTheRest, "1")
 
@@ -59,10 +59,10 @@ func TestBodiesGoWithTheirPartition(t *testing.T) {
 		t.Fatalf("claimed %+v", deliveries)
 	}
 	w.wantColumn("frozen", `select md5(content) || written_at from notification_body`, frozen...)
-	w.sweepBodies(30)
+	w.deleteBodies(30)
 	w.wantColumn("while it is open", inTheRest, "1")
 	w.exec(`delete from outbox`)
-	w.sweepBodies(30)
+	w.deleteBodies(30)
 	w.wantColumn("when it is not", inTheRest, "0")
 	for _, id := range w.column(`select notification_id::text from settlement`) {
 		if got, err := w.db.Record(nil).Get(t.Context(), tenant, uuid.MustParse(id)); err != nil || got.Status != notify.Delivered {
@@ -84,13 +84,13 @@ func TestBodiesWithoutPartition(t *testing.T) {
 	w.deliver()
 	w.wantColumn("in the rest", inTheRest, "1")
 	w.exec(`insert into notification_body select gen_random_uuid(), '', '', '', now() + interval '36 hours'`)
-	sweep := func(keep time.Duration) {
+	expire := func(keep time.Duration) {
 		t.Helper()
 		if _, err := w.db.Retention().Bodies(t.Context(), keep, bodyDay, 100); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sweep(bodyDay)
+	expire(bodyDay)
 	if got := w.column(bodyPartition); len(got) != 1 {
 		t.Errorf("partitions %q, want one, until the next day", got)
 	}
@@ -99,12 +99,12 @@ func TestBodiesWithoutPartition(t *testing.T) {
 	w.wantColumn("in partitions", inPartitions, "1")
 	w.wantColumn("in the rest", inTheRest, "2")
 	w.exec(`delete from notification_body_rest where written_at > now()`)
-	sweep(bodyDay)
+	expire(bodyDay)
 	if got := w.column(bodyPartition); len(got) != 3 {
 		t.Errorf("partitions %q, want those that were missing", got)
 	}
-	sweep(0)
-	w.wantColumn("in the rest, swept", inTheRest, "0")
+	expire(0)
+	w.wantColumn("in the rest, deleted", inTheRest, "0")
 	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("received %q", got)
 	}

@@ -136,7 +136,7 @@ func TestThousandsOfAlertsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCameLaterIsNotSweptAlong(t *testing.T) {
+func TestWhatCameLaterIsNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule()

@@ -130,7 +130,7 @@ func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	}
 }
 
-// TestNoWatermarkFollowsACursorThatIsAhead sweeps while a cursor is ahead, and corrects the cursor
+// TestNoWatermarkFollowsACursorThatIsAhead makes a pass of retention while a cursor is ahead, and corrects the cursor
 // afterwards: what begins from then on is raised.
 func TestNoWatermarkFollowsACursorThatIsAhead(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,8 @@ func TestNoWatermarkFollowsACursorThatIsAhead(t *testing.T) {
 	rule := w.oldRule("a")
 	w.exec(resolvedLongAgo)
 	w.aheadBy(40 * 24 * time.Hour)
-	if got := w.sweep(); got.Alerts != 1 {
-		t.Errorf("swept %+v, want what was resolved long ago", got)
+	if got := w.expire(); got.Alerts != 1 {
+		t.Errorf("deleted %+v, want what was resolved long ago", got)
 	}
 	for _, enabled := range []bool{false, true} {
 		if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, rule.ID, enabled); err != nil {

@@ -94,9 +94,9 @@ func (w *world) readable(replica string, again bool) {
 	store := w.db.Evaluation(time.Minute)
 	var err error
 	if again {
-		_, err = store.SourceRecovered(w.t.Context(), replica)
+		_, err = store.SourceRecovered(w.t.Context(), 0)
 	} else {
-		_, err = store.SourceFailed(w.t.Context(), replica, "no answer")
+		_, err = store.SourceFailed(w.t.Context(), replica, 0, "no answer")
 	}
 	if err != nil {
 		w.t.Fatal(err)

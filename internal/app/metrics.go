@@ -113,7 +113,7 @@ func newMetrics(version string) *metrics {
 	panics := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "tocsin_panics_total", Help: "Panics from which this replica has recovered. Each is a bug in Tocsin, and ended only the call, pass, task or loop in which it happened.",
 	}, func() float64 { return float64(fault.Panics()) })
-	m.Swept(0, 0)
+	m.RetentionDeleted(0, 0)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tocsin_build_info", Help: "Always 1; the labels are the version of this replica and that of Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
@@ -126,7 +126,7 @@ func newMetrics(version string) *metrics {
 	for _, e := range bus.Events() {
 		m.wakeUps.WithLabelValues(string(e))
 	}
-	m.Reaped(lease.Released{})
+	m.DeadReleased(lease.Released{})
 	return m
 }
 
@@ -203,8 +203,8 @@ func (m *metrics) Fenced() { m.fenced.Inc() }
 // Unapplied counts outcomes that were not applied to their webhooks.
 func (m *metrics) Unapplied() { m.unapplied.Inc() }
 
-// Reaped counts the leases of a dead replica that were released.
-func (m *metrics) Reaped(held lease.Released) {
+// DeadReleased counts the leases of a dead replica that were released.
+func (m *metrics) DeadReleased(held lease.Released) {
 	m.released.WithLabelValues("partition").Add(float64(held.Partitions))
 	m.released.WithLabelValues("notification").Add(float64(held.Notifications))
 }
@@ -212,14 +212,14 @@ func (m *metrics) Reaped(held lease.Released) {
 // Unknown counts an attempt that has no outcome and is made again.
 func (m *metrics) Unknown() { m.unknown.Inc() }
 
-// Swept counts what retention deleted.
-func (m *metrics) Swept(alerts, contents int) {
+// RetentionDeleted counts what retention deleted.
+func (m *metrics) RetentionDeleted(alerts, contents int) {
 	m.deleted.WithLabelValues("alerts").Add(float64(alerts))
 	m.deleted.WithLabelValues("contents").Add(float64(contents))
 }
 
-// SweepFailed counts a batch that could not be deleted.
-func (m *metrics) SweepFailed() { m.undeleted.Inc() }
+// RetentionFailed counts a batch that could not be deleted.
+func (m *metrics) RetentionFailed() { m.undeleted.Inc() }
 
 // gaugesTimeout bounds the measurement for one request.
 const gaugesTimeout = 5 * time.Second
@@ -253,7 +253,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_rules", "Rules that the last reconciliation of all rules compared.", float64(measured.ReconciledRules)},
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
 		{"tocsin_reconciled_since_timestamp_seconds", "Time since which every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
-		{"tocsin_retention_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
+		{"tocsin_retention_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.RetentionAt},
 		{"tocsin_evaluation_lag_seconds", "How far the slowest partition, or rule that can be evaluated, is behind the present.", measured.Slowest.Seconds()},
 		{"tocsin_commit_age_seconds", "Time since the oldest last commit of a partition, among partitions with rules that can be evaluated; 0 if there is none.", measured.CommitAge.Seconds()},
 		{"tocsin_rules_backfilling", "Enabled rules with separate progress: new, failing, or deferred.", float64(measured.Backfills)},

@@ -11,9 +11,9 @@ import (
 	"tocsin/internal/pgtest"
 )
 
-// BenchmarkSweep deletes 200,000 alerts, each with a message, an attempt and a stored body, while
+// BenchmarkRetention deletes 200,000 alerts, each with a message, an attempt and a stored body, while
 // another evaluation commits 100 alerts at a time, and reports the speed of both.
-func BenchmarkSweep(b *testing.B) {
+func BenchmarkRetention(b *testing.B) {
 	const rows = 200_000
 	for b.Loop() {
 		b.StopTimer()
@@ -52,7 +52,7 @@ func BenchmarkSweep(b *testing.B) {
 				}
 			}
 		}()
-		s, began := w.deleter(&broom{}), time.Now()
+		s, began := w.deleter(&deletions{}), time.Now()
 		// Alerts of a rule that a commit has locked at that moment are left to the next pass.
 		for deleted := 0; deleted < rows; {
 			result, err := s.Pass(b.Context())

@@ -23,17 +23,17 @@ import (
 	"tocsin/rules"
 )
 
-// broom counts what a deleter reports.
-type broom struct{ alerts, contents, failures atomic.Int64 }
+// deletions counts what a deleter reports.
+type deletions struct{ alerts, contents, failures atomic.Int64 }
 
-func (b *broom) Swept(alerts, contents int) {
+func (b *deletions) RetentionDeleted(alerts, contents int) {
 	b.alerts.Add(int64(alerts))
 	b.contents.Add(int64(contents))
 }
-func (b *broom) SweepFailed() { b.failures.Add(1) }
+func (b *deletions) RetentionFailed() { b.failures.Add(1) }
 
 // deleter returns a deleter with a retention of 30 and 10 days.
-func (w *world) deleter(b *broom) *retention.Deleter {
+func (w *world) deleter(b *deletions) *retention.Deleter {
 	w.t.Helper()
 	s, err := retention.New(retention.Options{
 		Store: w.db.Retention(), Observer: b, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
@@ -45,9 +45,9 @@ func (w *world) deleter(b *broom) *retention.Deleter {
 	return s
 }
 
-func (w *world) sweep() retention.Result {
+func (w *world) expire() retention.Result {
 	w.t.Helper()
-	result, err := w.deleter(&broom{}).Pass(w.t.Context())
+	result, err := w.deleter(&deletions{}).Pass(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,16 +107,16 @@ const digested = `delete from settlement;
 	insert into digest (notification_id, size) select notification_id, 1 from notification where reason = 'DIGEST';
 	insert into digest_member (notification_id, digest_id) select n.notification_id, d.notification_id from notification n, digest d where n.reason <> 'DIGEST'`
 
-// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in ClickHouse, and tries
+// TestDeletedIsNeverRaisedAgain deletes alerts whose exchanges are still in ClickHouse, and tries
 // everything that could raise them again.
-func TestSweptIsNeverRaisedAgain(t *testing.T) {
+func TestDeletedIsNeverRaisedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := w.oldRule("a", "b")
 	w.wantColumn("alerts", alertIDs, "a", "b")
 	w.exec(resolvedLongAgo)
-	if got := w.sweep(); got.Alerts != 2 {
-		t.Fatalf("swept %+v", got)
+	if got := w.expire(); got.Alerts != 2 {
+		t.Fatalf("deleted %+v", got)
 	}
 	w.wantColumn("what is left", everything, "0 0 0 0 0")
 	again := func(what string) {
@@ -129,7 +129,7 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 			}
 		}
 	}
-	again("after the sweep")
+	again("after retention")
 	w.exec(`update rule set look_back_seconds = 604800, version = version + 1`)
 	w.changed()
 	again("with the longest look-back")
@@ -152,8 +152,8 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesWhatIsOpen keeps what is still needed, however old it is.
-func TestSweepLeavesWhatIsOpen(t *testing.T) {
+// TestRetentionLeavesWhatIsOpen keeps what is still needed, however old it is.
+func TestRetentionLeavesWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	// Raised and delivered once for all cases, each of which gets a copy of it.
 	old := newWorld(t)
@@ -186,7 +186,7 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 			for statement := range strings.SplitSeq(c.open, ";") {
 				w.exec(statement)
 			}
-			w.sweep()
+			w.expire()
 			if got := w.column(alertIDs); len(got) != c.left {
 				t.Errorf("left: %q, want %d", got, c.left)
 			}
@@ -198,7 +198,7 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	}
 }
 
-func TestContentsOfMessagesAreSwept(t *testing.T) {
+func TestContentsOfMessagesAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
@@ -211,14 +211,14 @@ func TestContentsOfMessagesAreSwept(t *testing.T) {
 	w.exec(`update settlement set settled_at = now() - interval '11 days' where notification_id = (select min(notification_id::text)::uuid from settlement)`)
 	w.exec(`update attempt set started_at = now() - interval '20 days'`)
 	w.exec(`update settlement set started_at = now() - interval '20 days'`)
-	if got := w.sweep(); got.Contents != 1 || got.Alerts != 0 {
-		t.Errorf("swept %+v, want the contents of one message", got)
+	if got := w.expire(); got.Contents != 1 || got.Alerts != 0 {
+		t.Errorf("deleted %+v, want the contents of one message", got)
 	}
 	const kept = `select verdict || ' ' || status_code || ' ' || (response_head is not null and response <> '')::text from attempt_history order by 1`
 	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "3")
-	if got := w.sweep(); got != (retention.Result{}) {
-		t.Errorf("swept once more: %+v", got)
+	if got := w.expire(); got != (retention.Result{}) {
+		t.Errorf("deleted once more: %+v", got)
 	}
 	for _, id := range w.column(`select notification_id::text from notification`) {
 		if _, err := w.db.Record(nil).Get(t.Context(), tenant, uuid.MustParse(id)); err != nil {
@@ -227,8 +227,8 @@ func TestContentsOfMessagesAreSwept(t *testing.T) {
 	}
 }
 
-// TestTwoReplicasSweep lets two replicas sweep at once: each row is deleted once.
-func TestTwoReplicasSweep(t *testing.T) {
+// TestTwoReplicasDelete lets two replicas delete at once: each row is deleted once.
+func TestTwoReplicasDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := make([]string, 500)
@@ -240,7 +240,7 @@ func TestTwoReplicasSweep(t *testing.T) {
 		insert into settlement (notification_id, tenant_id, status) select notification_id, 'default', 'FAILED' from gone`)
 	w.exec(resolvedLongAgo)
 	w.exec(settledLongAgo)
-	var counted broom
+	var counted deletions
 	ended := make(chan error, 2)
 	for range 2 {
 		s := w.deleter(&counted)
@@ -275,7 +275,7 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	w.exec(resolvedLongAgo)
 	w.exec(`create table other (alert_id uuid references alert)`)
 	w.exec(`insert into other select alert_id from alert where execution_id = 'c'`)
-	var counted broom
+	var counted deletions
 	if _, err := w.deleter(&counted).Pass(t.Context()); err == nil || !strings.Contains(err.Error(), w.column(`select alert_id::text from other`)[0]) {
 		t.Errorf("err = %v, want it to name the alert", err)
 	}
@@ -285,9 +285,9 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestMessageRetriedDuringSweepSurvives queues a message again while its alert is being deleted: one of the two
+// TestMessageRetriedDuringDeletionSurvives queues a message again while its alert is being deleted: one of the two
 // comes first, and the other sees it.
-func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
+func TestMessageRetriedDuringDeletionSurvives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.oldRule("a")
@@ -298,28 +298,28 @@ func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
 	w.exec(`with gone as (delete from settlement returning notification_id)
 		insert into outbox (notification_id, webhook_id)
 		select n.notification_id, n.webhook_id from gone join notification n using (notification_id) for key share of n`)
-	swept := make(chan error, 1)
+	deleted := make(chan error, 1)
 	go func() {
-		_, err := w.deleter(&broom{}).Pass(t.Context())
-		swept <- err
+		_, err := w.deleter(&deletions{}).Pass(t.Context())
+		deleted <- err
 	}()
 	other := pgtest.Conn(t, w.pgURL)
-	w.until("the sweep waits", func() bool {
+	w.until("the deletion waits", func() bool {
 		var waits bool
 		err := other.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waits)
 		return err == nil && waits
 	})
 	w.exec(`commit`)
-	if err := await(t, "the sweep has ended", swept); err != nil {
-		t.Log("the waiting sweep gave up:", err)
+	if err := await(t, "the deletion has ended", deleted); err != nil {
+		t.Log("the waiting deletion gave up:", err)
 	}
-	w.sweep()
+	w.expire()
 	w.wantColumn("alerts", alertIDs, "a")
 	w.wantColumn("open", `select count(*)::text from outbox`, "1")
 }
 
-// TestKilledWhileSweeping kills a replica inside the deletion.
-func TestKilledWhileSweeping(t *testing.T) {
+// TestKilledWhileDeleting kills a replica inside the deletion.
+func TestKilledWhileDeleting(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
 		"raising a watermark":  `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
@@ -341,7 +341,7 @@ func TestKilledWhileSweeping(t *testing.T) {
 			w.wantColumn("after the kill", `select count(*)::text from alert`, "3")
 			goOn()
 			w.serve(settings...)
-			w.until("everything is swept", func() bool { return len(w.column(alertIDs)) == 0 })
+			w.until("everything is deleted", func() bool { return len(w.column(alertIDs)) == 0 })
 			w.wantColumn("what is left", everything, "0 0 0 0 0")
 			if got := w.receiver.received(); !slices.Equal(got, []string{"a", "b", "c"}) {
 				t.Errorf("received %q", got)
@@ -395,15 +395,15 @@ func TestLookBackBelowRetention(t *testing.T) {
 	}
 }
 
-// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century ahead or behind:
+// TestRetentionGoesByPostgresClock has a process delete whose clock is a century ahead or behind:
 // nothing is deleted too early or kept too long.
-func TestSweepGoesByPostgresClock(t *testing.T) {
+func TestRetentionGoesByPostgresClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-100 * 365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
 		w := newWorld(t)
 		w.oldRule("a", "b")
 		w.exec(`update alert set state = 'RESOLVED', resolved_at = now() - case execution_id when 'a' then interval '31 days' else interval '29 days' end`)
-		s := w.deleter(&broom{})
+		s := w.deleter(&deletions{})
 		s.Clock = func() time.Time { return time.Now().Add(wrong) }
 		if _, err := s.Pass(t.Context()); err != nil {
 			t.Fatal(err)

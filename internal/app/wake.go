@@ -56,13 +56,13 @@ type replicas struct {
 	dispatchers *dispatchers
 }
 
-// Reap releases what dead replicas hold.
-func (r replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
-	reaped, err := r.Replicas.Reap(ctx, request)
-	for _, dead := range reaped.Released {
+// ReleaseDead releases what dead replicas hold.
+func (r replicas) ReleaseDead(ctx context.Context, request lease.DeadRequest) (lease.DeadResult, error) {
+	result, err := r.Replicas.ReleaseDead(ctx, request)
+	for _, dead := range result.Released {
 		r.dispatchers.wake(ctx, dead.Notifications, dead.Webhooks...)
 	}
-	return reaped, err
+	return result, err
 }
 
 // Leave releases what this replica holds.

@@ -307,10 +307,10 @@ func TestAlertsFireAndClear(t *testing.T) {
 	does(`select from checkpoint for update`)
 	does(`select from retention_pass for update`)
 	wait("no commit succeeds", "TocsinLagging", true)
-	wait("no sweep comes to its end", "TocsinRetentionStopped", true)
+	wait("no pass of retention ends", "TocsinRetentionStopped", true)
 	does(`rollback`)
 	wait("commits succeed", "TocsinLagging", false)
-	wait("a sweep came to its end", "TocsinRetentionStopped", false)
+	wait("a pass of retention ended", "TocsinRetentionStopped", false)
 
 	does(`delete from alert where rule_id = $1`, rule["id"])
 	wait("alerts are lost", "TocsinAlertsMissing", true)

@@ -49,14 +49,14 @@ type Replica struct {
 type Store interface {
 	// Beat writes a heartbeat, and the replica's row if there is none.
 	Beat(ctx context.Context, replica Replica) error
-	// Reap releases what dead replicas hold, and deletes the rows of replicas to forget.
-	Reap(ctx context.Context, request ReapRequest) (Reaped, error)
+	// ReleaseDead releases what dead replicas hold, and deletes the rows of replicas to forget.
+	ReleaseDead(ctx context.Context, request DeadRequest) (DeadResult, error)
 	// Leave releases what a replica holds and deletes its row.
 	Leave(ctx context.Context, id string) (Released, error)
 }
 
-// ReapRequest says who is dead.
-type ReapRequest struct {
+// DeadRequest says who is dead.
+type DeadRequest struct {
 	// Self is the replica that asks. It is never treated as dead.
 	Self string
 	// DeadAfter is the silence after which a replica's leases are released,
@@ -72,8 +72,8 @@ type Released struct {
 	Webhooks []uuid.UUID
 }
 
-// Reaped is the result of a pass over dead replicas.
-type Reaped struct {
+// DeadResult is the result of a pass over dead replicas.
+type DeadResult struct {
 	// Released are the replicas that held something.
 	Released []Released
 	// Forgotten is the number of rows deleted.

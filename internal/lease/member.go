@@ -20,8 +20,8 @@ type Options struct {
 
 // Observer is notified of dead replicas. Its method must not block.
 type Observer interface {
-	// Reaped is called for each dead replica whose leases this one released.
-	Reaped(held Released)
+	// DeadReleased is called for each dead replica whose leases this one released.
+	DeadReleased(held Released)
 }
 
 // Member is the membership of this process.
@@ -45,12 +45,12 @@ func New(o Options) (*Member, error) {
 	return &Member{Options: o}, nil
 }
 
-// Run sends heartbeats and reaps until ctx ends. The first heartbeat is sent at once. A failure is
+// Run sends heartbeats and looks for dead replicas until ctx ends. The first heartbeat is sent at once. A failure is
 // logged when it begins and when it is over.
 func (m *Member) Run(ctx context.Context) {
-	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.DeadCheckInterval)
+	beats, checks := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.DeadCheckInterval)
 	defer beats.Stop()
-	defer reaps.Stop()
+	defer checks.Stop()
 	m.beat(ctx)
 	for {
 		select {
@@ -58,14 +58,14 @@ func (m *Member) Run(ctx context.Context) {
 			return
 		case <-beats.C:
 			m.beat(ctx)
-		case <-reaps.C:
+		case <-checks.C:
 			// If both are due, the heartbeat comes first.
 			select {
 			case <-beats.C:
 				m.beat(ctx)
 			default:
 			}
-			m.reap(ctx)
+			m.checkDead(ctx)
 		}
 	}
 }
@@ -80,18 +80,18 @@ func (m *Member) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Reap looks for dead replicas once. It gives up after an interval, so that it does not delay the
+// ReleaseDead releases what dead replicas hold, once. It gives up after an interval, so that it does not delay the
 // heartbeats of this replica.
-func (m *Member) Reap(ctx context.Context) (Reaped, error) {
+func (m *Member) ReleaseDead(ctx context.Context) (DeadResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Interval)
 	defer cancel()
-	reaped, err := m.Store.Reap(ctx, ReapRequest{
+	result, err := m.Store.ReleaseDead(ctx, DeadRequest{
 		Self: m.Replica.ID, DeadAfter: m.Timing.DeadAfter, ForgetAfter: m.Timing.ForgetAfter,
 	})
 	if err != nil {
-		return reaped, fmt.Errorf("reap: %w", err)
+		return result, fmt.Errorf("release leases of dead replicas: %w", err)
 	}
-	return reaped, nil
+	return result, nil
 }
 
 // Leave releases what this replica still holds and deletes its row. Call it when the work and
@@ -127,21 +127,21 @@ func (m *Member) beat(ctx context.Context) {
 	}
 }
 
-// reap looks for dead replicas if this replica itself has been alive for long enough.
-func (m *Member) reap(ctx context.Context) {
+// checkDead looks for dead replicas if this replica itself has been alive for long enough.
+func (m *Member) checkDead(ctx context.Context) {
 	if time.Duration(m.unbroken-1)*m.Timing.Interval < m.Timing.DeadAfter {
 		return
 	}
-	reaped, err := m.Reap(ctx)
-	for _, r := range reaped.Released {
+	result, err := m.ReleaseDead(ctx)
+	for _, r := range result.Released {
 		if m.Observer != nil {
-			m.Observer.Reaped(r)
+			m.Observer.DeadReleased(r)
 		}
 		m.Logger.WarnContext(ctx, "leases of a dead replica released", slog.String("dead", r.Replica),
 			slog.Int("partitions", r.Partitions), slog.Int("notifications", r.Notifications))
 	}
-	if reaped.Forgotten > 0 {
-		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))
+	if result.Forgotten > 0 {
+		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", result.Forgotten))
 	}
 	if err != nil && ctx.Err() == nil {
 		m.Logger.WarnContext(ctx, "dead replicas not looked up; it is retried: run tocsin doctor if this repeats", slog.Any("error", err))

@@ -25,17 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Its lock orders what the test writes before what members read; the end of a bubble's wait gives
 // the reverse order.
 type model struct {
-	mu     sync.Mutex
-	beatAt map[string]time.Time
-	leases map[string]lease.Released
-	now    func() time.Time
-	down   error
-	hangs  bool
-	asked  int
-	reaped lease.Released
+	mu       sync.Mutex
+	beatAt   map[string]time.Time
+	leases   map[string]lease.Released
+	now      func() time.Time
+	down     error
+	hangs    bool
+	asked    int
+	released lease.Released
 }
 
-func (m *model) Reaped(held lease.Released) { m.reaped = held }
+func (m *model) DeadReleased(held lease.Released) { m.released = held }
 
 func newModel() *model {
 	// The store's clock differs much from the replicas'.
@@ -66,13 +66,13 @@ func (m *model) Beat(ctx context.Context, r lease.Replica) error {
 	return nil
 }
 
-func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, error) {
-	var reaped lease.Reaped
+func (m *model) ReleaseDead(ctx context.Context, r lease.DeadRequest) (lease.DeadResult, error) {
+	var result lease.DeadResult
 	m.mu.Lock()
 	m.asked++
 	m.mu.Unlock()
 	if err := m.answer(ctx); err != nil {
-		return reaped, err
+		return result, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,15 +82,15 @@ func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, er
 			continue
 		}
 		if held, ok := m.leases[id]; ok {
-			reaped.Released = append(reaped.Released, held)
+			result.Released = append(result.Released, held)
 			delete(m.leases, id)
 		}
 		if silent >= r.ForgetAfter {
 			delete(m.beatAt, id)
-			reaped.Forgotten++
+			result.Forgotten++
 		}
 	}
-	return reaped, nil
+	return result, nil
 }
 
 func (m *model) Leave(ctx context.Context, id string) (lease.Released, error) {
@@ -168,8 +168,8 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		if want := `msg="leases of a dead replica released" dead=b partitions=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
-		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); !reflect.DeepEqual(m.reaped, want) {
-			t.Errorf("observed %+v, want %+v", m.reaped, want)
+		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); !reflect.DeepEqual(m.released, want) {
+			t.Errorf("observed %+v, want %+v", m.released, want)
 		}
 		m.pass(time.Hour)
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {

@@ -317,9 +317,9 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 	}
 }
 
-// TestAStepSkippedSinceASweepBeganIsResumed acknowledges an alert by mistake while a replica that looks for due steps waits for
+// TestAStepSkippedSinceALookBeganIsResumed acknowledges an alert by mistake while a replica that looks for due steps waits for
 // it: the step is skipped because of the acknowledgement although the replica's transaction began before, and its undo resumes it.
-func TestAStepSkippedSinceASweepBeganIsResumed(t *testing.T) {
+func TestAStepSkippedSinceALookBeganIsResumed(t *testing.T) {
 	t.Parallel()
 	ctx, e := t.Context(), newEscalating(t)
 	e.exec(t, `update alert set fired_at = now() - interval '8 minutes'`)
@@ -332,10 +332,10 @@ func TestAStepSkippedSinceASweepBeganIsResumed(t *testing.T) {
 	if _, err := tx.Exec(ctx, `lock table alert in exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
-	swept := make(chan error, 1)
+	looked := make(chan error, 1)
 	go func() {
 		_, err := e.db.Outbox().Escalate(ctx, nil)
-		swept <- err
+		looked <- err
 	}()
 	e.waits(t)
 	id := uuid.New()
@@ -348,7 +348,7 @@ func TestAStepSkippedSinceASweepBeganIsResumed(t *testing.T) {
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-swept; err != nil {
+	if err := <-looked; err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.db.Inbox().Undo(ctx, tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {

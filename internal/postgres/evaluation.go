@@ -178,7 +178,7 @@ func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (insert
 		return nil, look, nil
 	}
 	ids := slices.Collect(maps.Keys(setOf(rows.rows.RuleIds)))
-	stored, err := q.RulesSweptBefore(ctx, ids)
+	stored, err := q.RulesRetentionFloor(ctx, ids)
 	if err != nil {
 		return nil, look, fmt.Errorf("read retention floors: %w", err)
 	}

@@ -76,7 +76,7 @@ func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]r
 	}
 	var raise healthAlerts
 	for _, row := range claimed {
-		raise.add(pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version, AlertID: row.AlertID},
+		raise.add(pgq.SourceFailingClaimRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version, AlertID: row.AlertID},
 			"Rule "+row.Name+" cannot be evaluated", health[row.RuleID].Problem)
 	}
 	return raise.write(ctx, q, "", notify.ReasonRuleFailing)
@@ -123,7 +123,7 @@ type healthAlerts struct {
 	about []healthAlert
 }
 
-func (h *healthAlerts) add(of pgq.TenantsAffectedRow, title, message string) {
+func (h *healthAlerts) add(of pgq.SourceFailingClaimRow, title, message string) {
 	p := &h.rows
 	p.AlertIds, p.TenantIds = append(p.AlertIds, of.AlertID), append(p.TenantIds, of.TenantID)
 	p.RuleIds, p.RuleVersions = append(p.RuleIds, of.RuleID), append(p.RuleVersions, of.Version)
@@ -179,29 +179,25 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 	return insertNotifications(ctx, q, list)
 }
 
-// sourceSubject is the subject of announcements about the source, and the source that alerts about
-// it name.
-const sourceSubject = "source"
+// sourceName is the source that alerts about it name.
+const sourceName = "source"
 
-// SourceFailed announces that the source cannot be read, unless another replica has announced it.
-func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error) {
+// SourceFailed announces to the tenants of a partition with enabled rules that the source cannot be read, unless that has
+// been announced to them.
+func (s *Evaluation) SourceFailed(ctx context.Context, replica string, partition int, problem string) (notifications int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		notifications = 0
-		began, err := q.AnnouncementBegin(ctx, pgq.AnnouncementBeginParams{Subject: sourceSubject, Replica: replica})
-		if err != nil || began == 0 {
-			return err
-		}
-		tenants, err := q.TenantsAffected(ctx)
+		tenants, err := q.SourceFailingClaim(ctx, pgq.SourceFailingClaimParams{Partition: int32(partition), Source: sourceName, Replica: replica})
 		if err != nil {
-			return fmt.Errorf("find tenants: %w", err)
+			return fmt.Errorf("claim announcements: %w", err)
 		}
 		var raise healthAlerts
 		for _, tenant := range tenants {
 			raise.add(tenant, "Exchanges cannot be read",
-				"No rule is evaluated until they can be read again. Single exchanges of that time are evaluated then; window rules may raise nothing for it. "+
-					"Run tocsin doctor for the remedy. "+problem)
+				"Rules of this tenant are not evaluated until exchanges can be read again. Single exchanges of that time are evaluated then; "+
+					"window rules may raise nothing for it. Run tocsin doctor for the remedy. "+problem)
 		}
-		notified, err := raise.write(ctx, q, sourceSubject, notify.ReasonSourceFailing)
+		notified, err := raise.write(ctx, q, sourceName, notify.ReasonSourceFailing)
 		notifications = total(notified)
 		return err
 	})
@@ -211,18 +207,13 @@ func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) 
 	return notifications, nil
 }
 
-// SourceRecovered ends the announcement of this replica, or of a replica that is dead or does not
-// evaluate any rule any more.
-func (s *Evaluation) SourceRecovered(ctx context.Context, replica string) (notifications int, err error) {
+// SourceRecovered ends the announcements to the tenants of a partition.
+func (s *Evaluation) SourceRecovered(ctx context.Context, partition int) (notifications int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		notifications = 0
-		since, err := q.AnnouncementEnd(ctx, pgq.AnnouncementEndParams{Subject: sourceSubject, Replica: replica, DeadAfter: s.deadAfter})
-		if err != nil || len(since) == 0 {
-			return err
-		}
-		rows, err := q.AlertRecoverSource(ctx, pgq.AlertRecoverSourceParams{Source: sourceSubject, Since: since[0]})
+		rows, err := q.SourceFailingEnd(ctx, pgq.SourceFailingEndParams{Partition: int32(partition), Source: sourceName})
 		if err != nil {
-			return fmt.Errorf("resolve alerts: %w", err)
+			return fmt.Errorf("end announcements: %w", err)
 		}
 		about := make([]healthAlert, len(rows))
 		for i, row := range rows {

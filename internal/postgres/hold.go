@@ -36,7 +36,10 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 	if err := s.lease(ctx, request, plan, held); err != nil {
 		return evaluator.Holding{}, err
 	}
-	holding := evaluator.Holding{Now: rows[0].Now, SourceFailed: rows[0].SourceFailed}
+	holding := evaluator.Holding{Now: rows[0].Now}
+	for _, number := range rows[0].SourceFailed {
+		holding.SourceFailed = append(holding.SourceFailed, int(number))
+	}
 	if len(held) < plan.share {
 		for _, number := range plan.free {
 			if _, taken := held[number]; !taken {

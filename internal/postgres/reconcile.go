@@ -265,8 +265,8 @@ type Gauges struct {
 	// ReconciledAt is when the last pass was. ReconciledSince is an instant since which every rule
 	// was compared. Both are in seconds since the Unix epoch, and 0 before the first.
 	ReconciledAt, ReconciledSince float64
-	// SweptAt is when a sweep last completed, in the same unit.
-	SweptAt float64
+	// RetentionAt is when a pass of retention last ended, in the same unit.
+	RetentionAt float64
 }
 
 // Gauges measures. A replica counts as dead after a silence of deadAfter.
@@ -291,7 +291,7 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 		OutboxDepth:  waiting.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
-		SweptAt: row.SweptAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
+		RetentionAt: row.RetentionAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
 		SourceFailing: row.SourceFailing, RulesFailing: row.RulesFailing, DeadLetters: row.DeadLetters,
 		ReplicasAlive: row.ReplicasAlive, ReplicasDead: row.ReplicasDead, CommitAge: time.Duration(row.CommitAge * float64(time.Second)),
 	}

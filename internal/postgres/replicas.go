@@ -24,25 +24,25 @@ func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
 	})
 }
 
-// Reap releases the partitions and the notifications that dead replicas hold, in one statement
+// ReleaseDead releases the partitions and the notifications that dead replicas hold, in one statement
 // each, and deletes the rows of replicas to forget. If it returns an error, it still returns what
 // it did. If no replica is dead, it is one statement.
-func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
-	var reaped lease.Reaped
+func (s *Replicas) ReleaseDead(ctx context.Context, request lease.DeadRequest) (lease.DeadResult, error) {
+	var result lease.DeadResult
 	silent, err := s.db.queries.ReplicaSilent(ctx, pgq.ReplicaSilentParams{DeadAfter: request.DeadAfter, Self: request.Self})
 	if err != nil {
-		return reaped, fmt.Errorf("find dead replicas: %w", err)
+		return result, fmt.Errorf("find dead replicas: %w", err)
 	}
 	if !silent {
-		return reaped, nil
+		return result, nil
 	}
 	of := func(replica string) *lease.Released {
-		i := slices.IndexFunc(reaped.Released, func(r lease.Released) bool { return r.Replica == replica })
+		i := slices.IndexFunc(result.Released, func(r lease.Released) bool { return r.Replica == replica })
 		if i < 0 {
-			i = len(reaped.Released)
-			reaped.Released = append(reaped.Released, lease.Released{Replica: replica})
+			i = len(result.Released)
+			result.Released = append(result.Released, lease.Released{Replica: replica})
 		}
-		return &reaped.Released[i]
+		return &result.Released[i]
 	}
 	partitions, err := s.db.queries.ReplicaReleasePartitions(ctx, pgq.ReplicaReleasePartitionsParams{
 		DeadAfter: request.DeadAfter, Self: request.Self,
@@ -51,7 +51,7 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 		of(row.ReplicaID).Partitions = int(row.Partitions)
 	}
 	if err != nil {
-		return reaped, fmt.Errorf("release partitions: %w", err)
+		return result, fmt.Errorf("release partitions: %w", err)
 	}
 	notifications, err := s.db.queries.ReplicaReleaseNotifications(ctx, pgq.ReplicaReleaseNotificationsParams{
 		DeadAfter: request.DeadAfter, Self: request.Self,
@@ -62,16 +62,16 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 		held.Webhooks = append(held.Webhooks, row.WebhookID)
 	}
 	if err != nil {
-		return reaped, fmt.Errorf("release notifications: %w", err)
+		return result, fmt.Errorf("release notifications: %w", err)
 	}
 	forgotten, err := s.db.queries.ReplicaForget(ctx, pgq.ReplicaForgetParams{
 		ForgetAfter: request.ForgetAfter, Self: request.Self,
 	})
-	reaped.Forgotten = int(forgotten)
+	result.Forgotten = int(forgotten)
 	if err != nil {
-		return reaped, fmt.Errorf("delete dead replicas: %w", err)
+		return result, fmt.Errorf("delete dead replicas: %w", err)
 	}
-	return reaped, nil
+	return result, nil
 }
 
 // Leave releases what a replica holds and deletes its row.

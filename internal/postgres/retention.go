@@ -19,14 +19,14 @@ type Retention struct{ db *DB }
 // Retention returns the store of a [retention.Deleter].
 func (db *DB) Retention() *Retention { return &Retention{db} }
 
-// beginSweep bounds how long a batch may wait for and hold locks: other work comes first.
-const beginSweep = begin + `; set local lock_timeout = '1s'; set local statement_timeout = '10s'`
+// beginDeletion bounds how long a batch may wait for and hold locks: other work comes first.
+const beginDeletion = begin + `; set local lock_timeout = '1s'; set local statement_timeout = '10s'`
 
-// alone runs f in a transaction while no other replica sweeps.
+// alone runs f in a transaction while no other replica deletes.
 func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Queries) error) error {
 	return s.db.begun(ctx, beginning, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
-		locked, err := q.SweepTryLock(ctx)
+		locked, err := q.RetentionTryLock(ctx)
 		if err != nil {
 			return err
 		}
@@ -37,9 +37,9 @@ func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Q
 	})
 }
 
-// beginDrop is beginSweep for statements that lock a table against reads and writes: while such a
+// beginDrop is beginDeletion for statements that lock a table against reads and writes: while such a
 // statement waits for its lock, all later readers wait behind it.
-const beginDrop = beginSweep + `; set local lock_timeout = '200ms'`
+const beginDrop = beginDeletion + `; set local lock_timeout = '200ms'`
 
 // Bodies creates the partitions that bodies will soon be written to, drops one that has expired,
 // and deletes old bodies that are in no partition. Each is a transaction of its own: a long read of
@@ -59,76 +59,76 @@ func (s *Retention) Bodies(ctx context.Context, keep, width time.Duration, most 
 	if err != nil {
 		return false, fmt.Errorf("drop a partition of bodies: %w", err)
 	}
-	var swept int64
-	err = s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
-		swept, err = q.SweepBodies(ctx, pgq.SweepBodiesParams{Keep: keep, Most: int32(most)})
+	var deleted int64
+	err = s.alone(ctx, beginDeletion, func(q *pgq.Queries) error {
+		deleted, err = q.RetentionBodies(ctx, pgq.RetentionBodiesParams{Keep: keep, Most: int32(most)})
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("delete bodies: %w", err)
 	}
-	return more || int(swept) == most, nil
+	return more || int(deleted) == most, nil
 }
 
 // Responses deletes the oldest stored responses.
 func (s *Retention) Responses(ctx context.Context, keep time.Duration, most int) (int, error) {
-	var swept int64
-	err := s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
+	var deleted int64
+	err := s.alone(ctx, beginDeletion, func(q *pgq.Queries) error {
 		var err error
-		swept, err = q.SweepResponses(ctx, pgq.SweepResponsesParams{Keep: keep, Most: int32(most)})
+		deleted, err = q.RetentionResponses(ctx, pgq.RetentionResponsesParams{Keep: keep, Most: int32(most)})
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete responses: %w", err)
 	}
-	return int(swept), nil
+	return int(deleted), nil
 }
 
 // Alerts deletes the alerts of a batch that are not needed any more.
-func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retention.Swept, error) {
-	var swept retention.Swept
+func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retention.BatchResult, error) {
+	var result retention.BatchResult
 	var over []uuid.UUID
-	err := s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
-		rows, err := q.SweepAlertCandidates(ctx, pgq.SweepAlertCandidatesParams{
+	err := s.alone(ctx, beginDeletion, func(q *pgq.Queries) error {
+		rows, err := q.RetentionCandidates(ctx, pgq.RetentionCandidatesParams{
 			AfterAt: batch.After.ResolvedAt, AfterID: batch.After.AlertID, Keep: batch.Keep, Most: int32(batch.Most),
 		})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 		last := rows[len(rows)-1]
-		swept.Looked, swept.Next = len(rows), retention.Mark{ResolvedAt: *last.ResolvedAt, AlertID: last.AlertID}
+		result.Looked, result.Next = len(rows), retention.Mark{ResolvedAt: *last.ResolvedAt, AlertID: last.AlertID}
 		over, err = release(ctx, q, rows, batch.Keep)
 		return err
 	})
 	if err != nil {
-		return swept, fmt.Errorf("find alerts: %w", err)
+		return result, fmt.Errorf("find alerts: %w", err)
 	}
 	if len(over) == 0 {
-		return swept, nil
+		return result, nil
 	}
-	err = s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
-		if err := q.SweepHold(ctx, over); err != nil {
+	err = s.alone(ctx, beginDeletion, func(q *pgq.Queries) error {
+		if err := q.RetentionHold(ctx, over); err != nil {
 			return err
 		}
-		if err := q.SweepHoldDigests(ctx, over); err != nil {
+		if err := q.RetentionHoldDigests(ctx, over); err != nil {
 			return err
 		}
-		deleted, err := q.SweepAlerts(ctx, pgq.SweepAlertsParams{AlertIds: over, Keep: batch.Keep})
-		swept.Deleted = int(deleted)
+		deleted, err := q.RetentionAlerts(ctx, pgq.RetentionAlertsParams{AlertIds: over, Keep: batch.Keep})
+		result.Deleted = int(deleted)
 		return err
 	})
 	if err != nil {
-		swept.Deleted = 0
-		return swept, fmt.Errorf("delete alerts: %w", err)
+		result.Deleted = 0
+		return result, fmt.Errorf("delete alerts: %w", err)
 	}
-	return swept, nil
+	return result, nil
 }
 
 // release raises retention floors and returns the alerts that are behind them, or that no rule can
 // raise again anyway.
-func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidatesRow, keep time.Duration) ([]uuid.UUID, error) {
+func release(ctx context.Context, q *pgq.Queries, rows []pgq.RetentionCandidatesRow, keep time.Duration) ([]uuid.UUID, error) {
 	before := map[uuid.UUID]int64{}
-	var raise pgq.SweepRaiseParams
+	var raise pgq.RetentionFloorRaiseParams
 	for _, row := range rows {
 		if _, seen := before[row.RuleID]; seen || !row.OfExchange || !row.Evaluated {
 			continue
@@ -148,7 +148,7 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 		}
 	}
 	if len(raise.RuleIds) > 0 {
-		raised, err := q.SweepRaise(ctx, raise)
+		raised, err := q.RetentionFloorRaise(ctx, raise)
 		if err != nil {
 			return nil, fmt.Errorf("raise retention floors: %w", err)
 		}
@@ -169,7 +169,7 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 // position and its partition's backfill. It is not known for a rule whose progress cannot be read.
 // A cursor in the future counts as the present: a floor that followed it would remain when the
 // cursor is corrected, and exchanges that began before it would never raise alerts.
-func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
+func reachOf(row pgq.RetentionCandidatesRow, keep time.Duration) (ns int64, known bool) {
 	atNS := row.NowNs
 	if row.Cursor == nil && row.Position == nil {
 		atNS = min(atNS, row.ArmedSinceNs)
@@ -193,11 +193,11 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 // Done deletes empty digests, and stores the end of a pass.
 func (s *Retention) Done(ctx context.Context, keep time.Duration) error {
 	const most = 1000
-	return s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
-		if _, err := q.SweepDigests(ctx, pgq.SweepDigestsParams{Keep: keep, Most: most}); err != nil {
+	return s.alone(ctx, beginDeletion, func(q *pgq.Queries) error {
+		if _, err := q.RetentionDigests(ctx, pgq.RetentionDigestsParams{Keep: keep, Most: most}); err != nil {
 			return fmt.Errorf("delete digests: %w", err)
 		}
-		return q.SweepDone(ctx)
+		return q.RetentionDone(ctx)
 	})
 }
 

@@ -35,9 +35,9 @@ func TestRetentionSparesWhatMayBeRaisedAgain(t *testing.T) {
 			p.write(t, page)
 			p.exec(t, `update alert set state = 'RESOLVED', resolved_at = now() - interval '70 h'`)
 			p.exec(t, c.sql, c.args...)
-			swept, err := openAt(t, p.url).Retention().Alerts(t.Context(), retention.Batch{Keep: keep, Most: 10})
-			if err != nil || swept.Looked != 1 || swept.Deleted != c.gone {
-				t.Errorf("swept %+v, %v; want %d deleted", swept, err, c.gone)
+			result, err := openAt(t, p.url).Retention().Alerts(t.Context(), retention.Batch{Keep: keep, Most: 10})
+			if err != nil || result.Looked != 1 || result.Deleted != c.gone {
+				t.Errorf("deleted %+v, %v; want %d deleted", result, err, c.gone)
 			}
 		})
 	}

@@ -59,10 +59,10 @@ func (s *Samples) Take(ctx context.Context) error {
 		if err := q.SampleOutbox(ctx, mostSampled); err != nil {
 			return fmt.Errorf("sample outbox: %w", err)
 		}
-		if err := q.SampleSweep(ctx, sampleKeep); err != nil {
+		if err := q.SampleDelete(ctx, sampleKeep); err != nil {
 			return fmt.Errorf("delete old samples: %w", err)
 		}
-		return q.SampleSweepOutbox(ctx, sampleKeep)
+		return q.SampleDeleteOutbox(ctx, sampleKeep)
 	})
 	if err != nil {
 		return fmt.Errorf("take sample: %w", err)

@@ -3,10 +3,12 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
@@ -58,10 +60,28 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 		calls.Wait()
 		return sum
 	}
-	fails := func(replica string) (int, error) {
-		return m.store.SourceFailed(context.Background(), replica, "connection refused")
+	partitions := []int{m.of("a")}
+	if b := m.of("b"); b != partitions[0] {
+		partitions = append(partitions, b)
 	}
-	recovers := func(replica string) (int, error) { return m.store.SourceRecovered(context.Background(), replica) }
+	forEach := func(call func(partition int) (int, error)) (sum int, err error) {
+		for _, partition := range partitions {
+			n, err := call(partition)
+			if err != nil {
+				return sum, err
+			}
+			sum += n
+		}
+		return sum, nil
+	}
+	fails := func(replica string) (int, error) {
+		return forEach(func(partition int) (int, error) {
+			return m.store.SourceFailed(context.Background(), replica, partition, "connection refused")
+		})
+	}
+	recovers := func(string) (int, error) {
+		return forEach(func(partition int) (int, error) { return m.store.SourceRecovered(context.Background(), partition) })
+	}
 	count := func(what string) int {
 		t.Helper()
 		return one[int](t, m.conn, `select count(*)::int from `+what)
@@ -90,44 +110,79 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	}
 }
 
-// TestWhoAnnouncedTheSourceEndsThat has another replica that reads the source meanwhile.
-func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
-	m := newMover(t, "a")
+// TestSourceOfPartitions has partitions fail and recover one by one, and a tenant that moves meanwhile.
+func TestSourceOfPartitions(t *testing.T) {
+	m := newMover(t, "a", "b")
 	m.operatorsOf("a", 1)
-	m.beat("x", "y")
-	failed := func(replica string, want bool) {
+	m.operatorsOf("b", 1)
+	isolate := func(tenant string) {
 		t.Helper()
-		if got := m.hold(replica).SourceFailed; got != want {
-			t.Errorf("%s may end the announcement: %t, want %t", replica, got, want)
+		if _, err := m.db.Partitions().Isolate(t.Context(), tenant); err != nil {
+			t.Fatal(err)
 		}
 	}
-	m.hold("x")
-	if n, err := m.store.SourceFailed(t.Context(), "x", "no"); err != nil || n != 1 {
-		t.Fatalf("SourceFailed = %d, %v", n, err)
+	isolate("a")
+	failed := func(what, of string, want int) {
+		t.Helper()
+		if n, err := m.store.SourceFailed(t.Context(), "x", m.of(of), "no"); err != nil || n != want {
+			t.Errorf("%s: SourceFailed = %d, %v; want %d", what, n, err, want)
+		}
 	}
-	failed("x", true)
-	failed("y", false)
-	if n, err := m.store.SourceRecovered(t.Context(), "y"); err != nil || n != 0 {
-		t.Errorf("another replica ended it: %d, %v", n, err)
+	recovered := func(what, of string, want int) {
+		t.Helper()
+		if n, err := m.store.SourceRecovered(t.Context(), m.of(of)); err != nil || n != want {
+			t.Errorf("%s: SourceRecovered = %d, %v; want %d", what, n, err, want)
+		}
 	}
-	m.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'x'`)
-	failed("y", true)
-	if n, err := m.store.SourceRecovered(t.Context(), "y"); err != nil || n != 1 {
-		t.Errorf("SourceRecovered of the dead one's = %d, %v", n, err)
+	announced := func(what string, of ...string) {
+		t.Helper()
+		var want []int
+		for _, tenant := range of {
+			want = append(want, m.of(tenant))
+		}
+		slices.Sort(want)
+		got := m.hold("y").SourceFailed
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: announced for the partitions %v, want %v", what, got, want)
+		}
 	}
-	failed("x", false)
+	open := func(what string, want ...string) {
+		t.Helper()
+		rows, err := m.conn.Query(t.Context(), `select tenant_id from alert where source is not null and state <> 'RESOLVED' order by 1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: alerts of %v, %v; want %v", what, got, err, want)
+		}
+	}
+	announced("nothing fails")
+	failed("the first one fails", "a", 1)
+	announced("the first one fails", "a")
+	open("the first one fails", "a")
+	failed("both fail", "b", 1)
+	announced("both fail", "a", "b")
+	recovered("the first one recovers", "a", 1)
+	open("the first one recovers", "b")
+	announced("the first one recovers", "b")
 
-	// The partition with the rules moves to another replica: the one that reported the failure
-	// reads no more.
-	if n, err := m.store.SourceFailed(t.Context(), "y", "no"); err != nil || n != 1 {
-		t.Fatalf("SourceFailed once more = %d, %v", n, err)
+	// The tenant that is still notified of its failure moves to a partition of its own.
+	isolate("b")
+	announced("after the move", "b")
+	failed("after the move", "b", 0)
+	recovered("after the move", "b", 1)
+	open("in the end")
+
+	// A replica of a previous version has announced a failure to all tenants.
+	m.exec(`insert into announcement (subject, replica) values ('source', 'old')`)
+	m.exec(`insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source, start_time_ns, application, route, exchange, fired_at)
+		select gen_random_uuid(), r.tenant_id, r.rule_id, r.version, 'WARNING', 'FIRING', 'title', '', true, 'source', 0, '', '', '{}', a.since
+		from rule r, announcement a`)
+	if got, all := len(m.hold("y").SourceFailed), one[int](t, m.conn, `select count(*)::int from checkpoint`); got != all {
+		t.Errorf("announced for %d of %d partitions by a previous version", got, all)
 	}
-	m.beat("x", "y")
-	m.exec(`update checkpoint set owner = 'y'`)
-	failed("x", false)
-	m.exec(`update checkpoint set owner = 'x' where partition = $1`, m.of("a"))
-	failed("x", true)
-	if n, err := m.store.SourceRecovered(t.Context(), "x"); err != nil || n != 1 {
-		t.Errorf("SourceRecovered of one that reads no more = %d, %v", n, err)
-	}
+	failed("announced by a previous version", "a", 0)
+	recovered("announced by a previous version, without messages", "b", 0)
+	open("announced by a previous version")
+	announced("announced by a previous version")
 }

@@ -2,7 +2,7 @@
 // everything else goes on.
 //
 // Postgres is authoritative, and only its clock says how old something is. Three things grow for
-// ever and are swept. The first two are the contents of messages:
+// ever and are deleted. The first two are the contents of messages:
 //
 //   - Bodies whose retention is over, unless their message is still open. They are partitioned by
 //     when they were written: partitions are made ahead, and dropped as a whole. A body without a
@@ -25,7 +25,7 @@
 //
 // A crash between two batches does no harm, and a crash within a batch rolls the batch back. After
 // a crash between raising and deleting, some alerts stay until the next pass, and their rule
-// already ignores that time. One replica sweeps at a time. It holds the lock for one batch only, so
+// already ignores that time. One replica deletes at a time. It holds the lock for one batch only, so
 // that it can pause or die without keeping the others out. A row that cannot be deleted is skipped
 // and reported.
 package retention
@@ -93,8 +93,8 @@ type Batch struct {
 	Most int
 }
 
-// Swept is the result of a batch.
-type Swept struct {
+// BatchResult is the result of a batch.
+type BatchResult struct {
 	// Looked is the number of alerts looked at, Deleted how many of them were deleted.
 	Looked, Deleted int
 	// Next is where the next batch begins. It is set even if there is an error.
@@ -111,16 +111,16 @@ type Store interface {
 	// Responses deletes the responses to the messages that were settled first, and returns to how many.
 	Responses(ctx context.Context, keep time.Duration, most int) (int, error)
 	// Alerts deletes the alerts of a batch that are not needed any more.
-	Alerts(ctx context.Context, batch Batch) (Swept, error)
+	Alerts(ctx context.Context, batch Batch) (BatchResult, error)
 	// Done deletes digests without alerts, and stores the end of a pass.
 	Done(ctx context.Context, keep time.Duration) error
 }
 
 // Observer is notified of what was deleted, batch by batch.
 type Observer interface {
-	Swept(alerts, contents int)
-	// SweepFailed counts a batch that could not be deleted.
-	SweepFailed()
+	RetentionDeleted(alerts, contents int)
+	// RetentionFailed counts a batch that could not be deleted.
+	RetentionFailed()
 }
 
 // Options configure a [Deleter]. All fields except Interval are required.
@@ -158,7 +158,7 @@ func New(o Options) (*Deleter, error) {
 // Result is what a pass deleted: alerts, and the contents of messages.
 type Result struct{ Alerts, Contents int }
 
-// Run sweeps until ctx ends.
+// Run makes passes until ctx ends.
 func (d *Deleter) Run(ctx context.Context) {
 	ticker := time.NewTicker(d.Interval)
 	defer ticker.Stop()
@@ -180,8 +180,8 @@ func (d *Deleter) Run(ctx context.Context) {
 	}
 }
 
-// Pass sweeps everything that is old enough, batch by batch. After each batch it pauses for as long
-// as the batch took. What cannot be swept does not keep the rest from being swept. If Pass returns an
+// Pass deletes everything that is old enough, batch by batch. After each batch it pauses for as long
+// as the batch took. What cannot be deleted does not keep the rest from being deleted. If Pass returns an
 // error, it still returns what it did.
 func (d *Deleter) Pass(ctx context.Context) (result Result, err error) {
 	bodies := d.bodies(ctx)
@@ -190,13 +190,13 @@ func (d *Deleter) Pass(ctx context.Context) (result Result, err error) {
 	}
 	var responses error
 	if result.Contents, responses = d.responses(ctx); responses != nil {
-		responses = fmt.Errorf("sweep responses: %w", responses)
+		responses = fmt.Errorf("delete responses: %w", responses)
 		if final(ctx, responses) {
 			return result, errors.Join(bodies, responses)
 		}
 	}
 	if result.Alerts, err = d.alerts(ctx); err != nil {
-		return result, errors.Join(bodies, responses, fmt.Errorf("sweep alerts: %w", err))
+		return result, errors.Join(bodies, responses, fmt.Errorf("delete alerts: %w", err))
 	}
 	if responses != nil {
 		return result, errors.Join(bodies, responses)
@@ -208,14 +208,14 @@ func (d *Deleter) Pass(ctx context.Context) (result Result, err error) {
 	return result, bodies
 }
 
-// bodies sweeps bodies. If a partition is in use for too long, the next pass drops it.
+// bodies deletes bodies. If a partition is in use for too long, the next pass drops it.
 func (d *Deleter) bodies(ctx context.Context) error {
 	for more := true; more; {
 		began := d.Clock()
 		var err error
 		if more, err = d.Store.Bodies(ctx, d.Keep.Contents, d.Keep.Width(), maxBatch); err != nil {
 			d.failed(ctx, err)
-			return fmt.Errorf("sweep bodies: %w", err)
+			return fmt.Errorf("delete bodies: %w", err)
 		}
 		if more {
 			p := pace{size: maxBatch}
@@ -233,7 +233,7 @@ func (d *Deleter) responses(ctx context.Context) (total int, err error) {
 		most := p.size
 		n, err := d.Store.Responses(ctx, d.Keep.Contents, most)
 		total += n
-		d.Observer.Swept(0, n)
+		d.Observer.RetentionDeleted(0, n)
 		if err != nil && (p.size == 1 || final(ctx, err)) {
 			d.failed(ctx, err)
 			return total, err
@@ -253,23 +253,23 @@ func (d *Deleter) alerts(ctx context.Context) (total int, err error) {
 	for p := (pace{size: firstBatch}); ; {
 		began := d.Clock()
 		most := p.size
-		swept, err := d.Store.Alerts(ctx, Batch{Keep: d.Keep.Alerts, After: after, Most: most})
-		total += swept.Deleted
-		d.Observer.Swept(swept.Deleted, 0)
+		done, err := d.Store.Alerts(ctx, Batch{Keep: d.Keep.Alerts, After: after, Most: most})
+		total += done.Deleted
+		d.Observer.RetentionDeleted(done.Deleted, 0)
 		switch {
 		case err == nil:
-			after = swept.Next
-			if swept.Looked < most {
+			after = done.Next
+			if done.Looked < most {
 				return total, passed
 			}
-		case final(ctx, err) || swept.Next == (Mark{}):
+		case final(ctx, err) || done.Next == (Mark{}):
 			d.failed(ctx, err)
 			return total, err
 		case most == 1:
 			// This row stays; the others must not wait for it.
 			d.failed(ctx, err)
-			passed = fmt.Errorf("alert %s: %w", swept.Next.AlertID, err)
-			after = swept.Next
+			passed = fmt.Errorf("alert %s: %w", done.Next.AlertID, err)
+			after = done.Next
 		}
 		if err := p.rest(ctx, d.Clock().Sub(began), err != nil); err != nil {
 			return total, err
@@ -281,7 +281,7 @@ func final(ctx context.Context, err error) bool { return ctx.Err() != nil || err
 
 func (d *Deleter) failed(ctx context.Context, err error) {
 	if !final(ctx, err) {
-		d.Observer.SweepFailed()
+		d.Observer.RetentionFailed()
 	}
 }
 

@@ -53,23 +53,23 @@ func (s *memoryStore) Responses(_ context.Context, _ time.Duration, most int) (i
 	return n, nil
 }
 
-func (s *memoryStore) Alerts(_ context.Context, b retention.Batch) (retention.Swept, error) {
+func (s *memoryStore) Alerts(_ context.Context, b retention.Batch) (retention.BatchResult, error) {
 	n := min(b.Most, s.alerts)
 	next := retention.Mark{ResolvedAt: time.Unix(1, 0), AlertID: uuid.UUID{1}}
 	if s.failTimes > 0 {
 		s.failTimes--
-		return retention.Swept{Looked: n, Next: next}, errors.New("lock timeout")
+		return retention.BatchResult{Looked: n, Next: next}, errors.New("lock timeout")
 	}
 	s.alerts -= n
-	return retention.Swept{Looked: n, Deleted: n, Next: next}, nil
+	return retention.BatchResult{Looked: n, Deleted: n, Next: next}, nil
 }
 
 func (s *memoryStore) Done(context.Context, time.Duration) error { s.done++; return nil }
 
 type observer struct{ alerts, contents, failures int }
 
-func (o *observer) Swept(alerts, contents int) { o.alerts += alerts; o.contents += contents }
-func (o *observer) SweepFailed()               { o.failures++ }
+func (o *observer) RetentionDeleted(alerts, contents int) { o.alerts += alerts; o.contents += contents }
+func (o *observer) RetentionFailed()                      { o.failures++ }
 
 func deleter(t *testing.T, s *memoryStore, o *observer) *retention.Deleter {
 	t.Helper()
@@ -114,22 +114,22 @@ func TestFailuresPassBy(t *testing.T) {
 		}
 		s, o = &memoryStore{alerts: 1000, failTimes: 8}, &observer{}
 		if result, err = deleter(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
-			t.Errorf("%+v, %v, observer %+v; want one failure observer and the rest swept", result, err, o)
+			t.Errorf("%+v, %v, observer %+v; want one failure observer and the rest deleted", result, err, o)
 		}
 	})
 }
 
-func TestAlertsAreSweptWhereResponsesCannotBe(t *testing.T) {
+func TestAlertsAreDeletedWhereResponsesCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := &memoryStore{alerts: 1000, stuck: true}, &observer{}
 		result, err := deleter(t, s, o).Pass(t.Context())
 		if err == nil || result.Alerts != 1000 || o.failures != 1 || s.done > 0 {
-			t.Errorf("%+v, %v, observer %+v, %d passes noted; want one failure and all alerts swept", result, err, o, s.done)
+			t.Errorf("%+v, %v, observer %+v, %d passes noted; want one failure and all alerts deleted", result, err, o, s.done)
 		}
 	})
 }
 
-func TestOnlyOneSweeps(t *testing.T) {
+func TestOnlyOneDeletes(t *testing.T) {
 	o := &observer{}
 	if _, err := deleter(t, &memoryStore{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
 		t.Errorf("err = %v, observer %+v", err, o)
@@ -160,7 +160,7 @@ func TestReach(t *testing.T) {
 }
 
 // Partitions are dropped one after the other, and a partition that cannot be dropped does not keep
-// anything else from being swept.
+// anything else from being deleted.
 func TestPartitionsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memoryStore{partitions: 3, responses: 1, alerts: 1}
@@ -169,7 +169,7 @@ func TestPartitionsOfBodies(t *testing.T) {
 		}
 		s, o := &memoryStore{partitionsInUse: true, responses: 1, alerts: 1}, &observer{}
 		if got, err := deleter(t, s, o).Pass(t.Context()); err == nil || got.Contents != 1 || got.Alerts != 1 || o.failures != 1 {
-			t.Errorf("swept %+v, %v, %+v", got, err, o)
+			t.Errorf("deleted %+v, %v, %+v", got, err, o)
 		}
 	})
 	const d = 24 * time.Hour

@@ -211,36 +211,36 @@ func (s *store) Release(ctx context.Context, replica string, partitions []int) e
 	return p.w.do(ctx, p, "release", "", 0, func() error { return s.w.db.Release(ctx, replica, partitions) })
 }
 
-func (s *store) SourceFailed(ctx context.Context, replica, problem string) (int, error) {
-	return transact(ctx, (*process)(s), "source failed", "", func() (int, error) { return s.w.db.SourceFailed(ctx, replica, problem) })
+func (s *store) SourceFailed(ctx context.Context, replica string, partition int, problem string) (int, error) {
+	return transact(ctx, (*process)(s), "source failed", "", func() (int, error) { return s.w.db.SourceFailed(ctx, replica, partition, problem) })
 }
 
-func (s *store) SourceRecovered(ctx context.Context, replica string) (int, error) {
-	return transact(ctx, (*process)(s), "source recovered", "", func() (int, error) { return s.w.db.SourceRecovered(ctx, replica) })
+func (s *store) SourceRecovered(ctx context.Context, partition int) (int, error) {
+	return transact(ctx, (*process)(s), "source recovered", "", func() (int, error) { return s.w.db.SourceRecovered(ctx, partition) })
 }
 
 func (s *store) Bodies(ctx context.Context, keep, width time.Duration, most int) (bool, error) {
-	return transact(ctx, (*process)(s), "sweep bodies", "", func() (bool, error) { return s.w.db.Bodies(ctx, keep, width, most) })
+	return transact(ctx, (*process)(s), "delete bodies", "", func() (bool, error) { return s.w.db.Bodies(ctx, keep, width, most) })
 }
 
 func (s *store) Responses(ctx context.Context, keep time.Duration, most int) (int, error) {
-	return transact(ctx, (*process)(s), "sweep responses", "", func() (int, error) { return s.w.db.Responses(ctx, keep, most) })
+	return transact(ctx, (*process)(s), "delete responses", "", func() (int, error) { return s.w.db.Responses(ctx, keep, most) })
 }
 
-func (s *store) Alerts(ctx context.Context, b retention.Batch) (retention.Swept, error) {
-	return transact(ctx, (*process)(s), "sweep alerts", "", func() (retention.Swept, error) {
-		swept, err := s.w.db.Alerts(ctx, b)
-		if swept.Deleted > 0 {
-			s.w.stats.Swept += swept.Deleted
-			s.w.note("%s: retention deletes %d alerts", s.name, swept.Deleted)
+func (s *store) Alerts(ctx context.Context, b retention.Batch) (retention.BatchResult, error) {
+	return transact(ctx, (*process)(s), "delete alerts", "", func() (retention.BatchResult, error) {
+		result, err := s.w.db.Alerts(ctx, b)
+		if result.Deleted > 0 {
+			s.w.stats.Deleted += result.Deleted
+			s.w.note("%s: retention deletes %d alerts", s.name, result.Deleted)
 		}
-		return swept, err
+		return result, err
 	})
 }
 
 func (s *store) Done(ctx context.Context, keep time.Duration) error {
 	p := (*process)(s)
-	return p.w.do(ctx, p, "sweep done", "", 0, func() error { return s.w.db.Done(ctx, keep) })
+	return p.w.do(ctx, p, "retention done", "", 0, func() error { return s.w.db.Done(ctx, keep) })
 }
 
 func (s *store) Beat(ctx context.Context, r lease.Replica) error {
@@ -248,14 +248,14 @@ func (s *store) Beat(ctx context.Context, r lease.Replica) error {
 	return p.w.do(ctx, p, "beat", "", 0, func() error { return s.w.db.Beat(ctx, r) })
 }
 
-func (s *store) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, error) {
-	return transact(ctx, (*process)(s), "reap", "", func() (lease.Reaped, error) {
-		reaped, err := s.w.db.Reap(ctx, r)
-		for _, of := range reaped.Released {
-			s.w.truth.reaped(of.Replica)
+func (s *store) ReleaseDead(ctx context.Context, r lease.DeadRequest) (lease.DeadResult, error) {
+	return transact(ctx, (*process)(s), "release dead", "", func() (lease.DeadResult, error) {
+		result, err := s.w.db.ReleaseDead(ctx, r)
+		for _, of := range result.Released {
+			s.w.truth.released(of.Replica)
 			s.w.note("%s: what %s held is released: %d partitions, %d messages", s.name, of.Replica, of.Partitions, of.Notifications)
 		}
-		return reaped, err
+		return result, err
 	})
 }
 

@@ -113,7 +113,7 @@ func (w *world) checkRaised(a *model.Alert, known *alertTruth) {
 	case p == nil:
 		w.violate("P1", "rule %s alerts %s, which it does not want", short(a.RuleID), a.Key)
 		return
-	case p.swept && t.lostCommits.IsZero():
+	case p.deleted && t.lostCommits.IsZero():
 		w.violate("P1", "rule %s alerts %s again after retention deleted its alert", short(a.RuleID), a.Key)
 	case p.alert != uuid.Nil && p.alert != a.ID:
 		if other := t.alerts[p.alert]; other != nil && other.exists {
@@ -134,7 +134,7 @@ func (w *world) gone(id uuid.UUID, known *alertTruth) {
 		w.violate("P4", "alert %s, which is %s, is deleted", short(id), known.state)
 	}
 	if known.pair != nil {
-		known.pair.swept, known.pair.must = true, false
+		known.pair.deleted, known.pair.must = true, false
 	}
 }
 

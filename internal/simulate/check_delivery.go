@@ -270,7 +270,7 @@ func (w *world) checkClaim(p *process, d *notify.Delivery) {
 		return
 	}
 	begun := w.truth.messages[d.NotificationID].begun[beginning{d.Attempt, d.At.UnixNano()}]
-	if excuse := w.truth.clocksJumped(p); begun.IsZero() || !excuse.Before(begun) || !w.truth.lostCommits.Before(begun) || !p.reapedAt.Before(begun) {
+	if excuse := w.truth.clocksJumped(p); begun.IsZero() || !excuse.Before(begun) || !w.truth.lostCommits.Before(begun) || !p.releasedAt.Before(begun) {
 		return
 	}
 	w.mu.Lock()
@@ -298,12 +298,12 @@ func (w *world) late(p *process) bool {
 	return false
 }
 
-// reaped notes that what a process held was given to others.
-func (t *truth) reaped(name string) {
+// released notes that what a process held was given to others.
+func (t *truth) released(name string) {
 	for _, p := range t.w.processes {
 		if p.name == name {
 			p.disturb(t.w.Now())
-			p.reapedAt = t.w.Now()
+			p.releasedAt = t.w.Now()
 		}
 	}
 }

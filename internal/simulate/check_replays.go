@@ -61,7 +61,7 @@ func (w *world) checkReplays() {
 			if e.tenant != r.tenant || e.visibleNS > p.begunNS || !p.covers(e) || e.startNS < stored.RetentionFloorNS {
 				continue
 			}
-			if known := t.pairs[pairKey{p.rule, e.id}]; known != nil && known.swept {
+			if known := t.pairs[pairKey{p.rule, e.id}]; known != nil && known.deleted {
 				continue
 			}
 			if _, alerted := w.db.AlertOf(p.rule, e.id); !alerted {

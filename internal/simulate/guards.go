@@ -39,7 +39,7 @@ func Removals() []Removal {
 		model.AlertOnce, model.CommitRevision, model.CommitAtomic, model.KnownNotNotified,
 		model.ClaimExclusive, model.ClaimBegins, model.SettleToken, model.UnknownRecorded, model.BodyFrozen,
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions,
-		model.SweptReach, model.SweptWaiting, model.RetryLeavesClaims,
+		model.RetentionReach, model.RetentionWaiting, model.RetryLeavesClaims,
 		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})
@@ -67,9 +67,9 @@ func Removals() []Removal {
 		// The revision fences most of what the token does; an edit seldom overtakes a commit
 		// that its exchanges depend on. The last line takes hundreds of seeds.
 		model.CommitToken, model.CommitRules,
-		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
+		model.RetentionRaises, model.RetentionObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
 		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack, model.ReplayOver,
-		// Between two windows of a silence lies a day, in which a sweep comes.
+		// Between two windows of a silence lies a day, in which due digests are looked for.
 		model.SilenceDigestsRecur, model.SilenceDigestsEnd,
 		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
 		model.ResolvedOnce, model.EditVoidsProof, model.MarkOfEvidence, model.QuietTogether,

@@ -32,8 +32,8 @@ type process struct {
 	member     *lease.Member
 
 	dead, paused bool
-	// ticking and sweeping say that a pass is under way.
-	ticking, sweeping atomic.Bool
+	// ticking and deleting say that a pass is under way.
+	ticking, deleting atomic.Bool
 	nextTick          time.Time
 	// following says that a pass over snoozes and escalations is under way.
 	following  atomic.Bool
@@ -46,10 +46,10 @@ type process struct {
 	skew atomic.Int64
 	// disturbed is when a fault last kept it from working in time.
 	disturbed atomic.Int64
-	// skewedAt is when its clock last jumped, reapedAt when its leases were last given to others.
-	skewedAt, reapedAt time.Time
-	ctx                context.Context //nolint:containedctx // ends with the process
-	end                context.CancelFunc
+	// skewedAt is when its clock last jumped, releasedAt when its leases were last given to others.
+	skewedAt, releasedAt time.Time
+	ctx                  context.Context //nolint:containedctx // ends with the process
+	end                  context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
 	// reading is the watermark of the last pass over each partition: up to there it has read, or will commit.
@@ -135,12 +135,12 @@ func (p *process) tick() {
 	}()
 }
 
-// sweep begins a pass of retention.
-func (p *process) sweep() {
-	p.sweeping.Store(true)
+// deleteOld begins a pass of retention.
+func (p *process) deleteOld() {
+	p.deleting.Store(true)
 	go func() {
 		_, _ = p.deleter.Pass(p.ctx)
-		p.sweeping.Store(false)
+		p.deleting.Store(false)
 	}()
 	p.w.Wait()
 }
@@ -205,8 +205,8 @@ func (p *process) Render(d *notify.Delivery) (notify.Body, error) {
 	return notify.Body{ContentType: "text/plain", Content: fmt.Appendf(nil, "%s rendered as %d", d.NotificationID, p.w.receiver.rendered)}, nil
 }
 
-func (*process) Swept(int, int) {}
-func (*process) SweepFailed()   {}
+func (*process) RetentionDeleted(int, int) {}
+func (*process) RetentionFailed()          {}
 
 type texts struct{ *world }
 

@@ -40,8 +40,8 @@ func (o *Options) setDefaults() {
 
 // Stats counts what happened.
 type Stats struct {
-	Calls, Passes, Faults, Events, Exchanges, Alerts, Swept int
-	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
+	Calls, Passes, Faults, Events, Exchanges, Alerts, Deleted int
+	Requests, Delivered, Repeats, Failovers, Starts, Steps    int
 	// Measured are those of the steps that follow from a share or a percentile.
 	Measured int
 	// Absences are those that follow from an absence, Tallies the queries that tally, FailedTallies those that failed, Inexact
@@ -75,7 +75,7 @@ type Stats struct {
 func (s *Stats) Add(o *Stats) {
 	s.Calls, s.Passes, s.Faults, s.Events = s.Calls+o.Calls, s.Passes+o.Passes, s.Faults+o.Faults, s.Events+o.Events
 	s.Suppressed, s.Listed, s.Routed, s.Replays = s.Suppressed+o.Suppressed, s.Listed+o.Listed, s.Routed+o.Routed, s.Replays+o.Replays
-	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
+	s.Exchanges, s.Alerts, s.Deleted = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Deleted+o.Deleted
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
@@ -91,7 +91,7 @@ func (s *Stats) Add(o *Stats) {
 // String lists the numbers.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules (%d of windows under a minute), %d tallies (and %d failed, %d inexact), %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d skipped, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Brief, s.Tallies, s.FailedTallies, s.Inexact, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Skipped, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Deleted, s.Steps, s.Brief, s.Tallies, s.FailedTallies, s.Inexact, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.EventMessages, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Skipped, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.

@@ -131,7 +131,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 		sum.Add(&r.Stats)
 	}
 	for what, n := range map[string]int{
-		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
+		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Deleted, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
 		"alerts about absences":     sum.Absences,
 		"queries that tally":        sum.Tallies,
 		"tallies that fail":         sum.FailedTallies,

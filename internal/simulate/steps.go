@@ -292,7 +292,7 @@ func (w *world) skip(d time.Duration) {
 	w.Wait()
 }
 
-// aged makes alerts old enough for retention, which then sweeps.
+// aged makes alerts old enough for retention, which then makes a pass.
 func (w *world) aged() {
 	if w.rand.IntN(2) == 0 {
 		for _, id := range w.db.AlertIDs() {
@@ -315,9 +315,9 @@ func (w *world) aged() {
 		}
 	}
 	w.Wait()
-	if p := w.someProcess(func(p *process) bool { return p.alive() && !p.sweeping.Load() }); p != nil {
-		w.note("%s sweeps", p.name)
-		p.sweep()
+	if p := w.someProcess(func(p *process) bool { return p.alive() && !p.deleting.Load() }); p != nil {
+		w.note("%s deletes what is old", p.name)
+		p.deleteOld()
 		w.run(2 * time.Second)
 	}
 }

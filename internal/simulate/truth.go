@@ -101,11 +101,11 @@ type pair struct {
 	// must says that there has to be an alert, inTime that the exchange became visible
 	// within the look-back.
 	must, inTime bool
-	// alert is the id of the alert, which it keeps for ever; swept that retention has
+	// alert is the id of the alert, which it keeps for ever; deleted that retention has
 	// deleted it.
-	alert uuid.UUID
-	swept bool
-	open  bool
+	alert   uuid.UUID
+	deleted bool
+	open    bool
 	// excused says that the exchange was evaluated before an edit, whose instant lies before its
 	// end: Postgres's clock was behind.
 	excused bool
@@ -224,7 +224,7 @@ func (t *truth) classify(r *ruleTruth, e *exchange) {
 		p = &pair{rule: r, e: e}
 		t.pairs[key] = p
 	}
-	if !wanted || p.swept || p.excused {
+	if !wanted || p.deleted || p.excused {
 		p.must = false
 		return
 	}

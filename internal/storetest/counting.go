@@ -138,19 +138,19 @@ func windowHeldStays(l *law) {
 	l.must(l.Resolve(id))
 	l.Advance(2 * day)
 	l.hold("a")
-	sweep := func() int {
+	remove := func() int {
 		l.Helper()
-		swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+		result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 		l.must(err)
-		return swept.Deleted
+		return result.Deleted
 	}
-	l.equal("deleted", sweep(), 0)
+	l.equal("deleted", remove(), 0)
 	if o, there := l.openOrHeld(&r, "orders"); !there || !o.Held {
 		l.Errorf("held: %+v", o)
 	}
 	made, _ = l.step(&r, alerts.Release, id, "")
 	l.equal("released", made, true)
-	l.equal("deleted after the hold", sweep(), 1)
+	l.equal("deleted after the hold", remove(), 1)
 }
 
 // windowEnd has a rule notify one webhook that an alert fires, and another one by a reminder, and then a third one: the first

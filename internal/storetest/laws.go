@@ -254,26 +254,32 @@ func laws() map[string]func(l *law) {
 			l.equal("the next failure after an edit", fail("no"), 1)
 		},
 		"the source's failure is announced once over all replicas": func(l *law) {
-			l.beat("b", "c")
-			failed := func(replica string) int {
-				n, err := l.Evaluation.SourceFailed(l.Context(), replica, "no")
+			failed := func(replica string, partition int) int {
+				n, err := l.Evaluation.SourceFailed(l.Context(), replica, partition, "no")
 				l.must(err)
 				return n
 			}
-			recovered := func(replica string) int {
-				n, err := l.Evaluation.SourceRecovered(l.Context(), replica)
+			recovered := func(partition int) int {
+				n, err := l.Evaluation.SourceRecovered(l.Context(), partition)
 				l.must(err)
 				return n
 			}
-			l.equal("by a", failed("a"), 1)
-			l.equal("by b", failed("b"), 0)
-			l.equal("ended by b, which did not announce it", recovered("b"), 0)
-			l.equal("ended by a", recovered("a"), 1)
-			l.equal("ended again", recovered("a"), 0)
-			l.equal("announced by c", failed("c"), 1)
-			l.Advance(2 * time.Minute)
-			l.beat("b")
-			l.equal("ended by b after c is dead", recovered("b"), 1)
+			announced := func() []int {
+				holding, err := l.Evaluation.Hold(l.Context(), evaluator.HoldRequest{Replica: "a", LeaseFor: leaseFor})
+				l.must(err)
+				return holding.SourceFailed
+			}
+			l.equal("of a partition without tenants", failed("a", l.Partition+1), 0)
+			l.equal("announced", len(announced()), 0)
+			l.equal("by a", failed("a", l.Partition), 1)
+			l.equal("by b", failed("b", l.Partition), 0)
+			l.equal("announced", announced()[0], l.Partition)
+			l.equal("the end of another partition's", recovered(l.Partition+1), 0)
+			l.equal("the end", recovered(l.Partition), 1)
+			l.equal("the end again", recovered(l.Partition), 0)
+			l.equal("announced", len(announced()), 0)
+			l.equal("announced again", failed("b", l.Partition), 1)
+			l.equal("the end", recovered(l.Partition), 1)
 		},
 		"an alert whose exchange nothing reads any more goes, and never comes back": func(l *law) {
 			const day = 24 * time.Hour
@@ -287,10 +293,10 @@ func laws() map[string]func(l *law) {
 			l.must(l.Resolve(near))
 			l.Advance(2 * day)
 			l.hold("a")
-			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 			l.must(err)
-			l.equal("looked at", swept.Looked, 2)
-			l.equal("deleted", swept.Deleted, 1)
+			l.equal("looked at", result.Looked, 2)
+			l.equal("deleted", result.Deleted, 1)
 			l.equal("the old alert", l.Alert(id), alerts.State(""))
 			l.equal("the near alert", l.Alert(near), alerts.Resolved)
 			again := l.batch()
@@ -306,14 +312,14 @@ func laws() map[string]func(l *law) {
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)
 			l.hold("a")
-			sweep := func() int {
-				swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			remove := func() int {
+				result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 				l.must(err)
-				return swept.Deleted
+				return result.Deleted
 			}
-			l.equal("deleted", sweep(), 0)
+			l.equal("deleted", remove(), 0)
 			l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
-			l.equal("deleted after the delivery", sweep(), 1)
+			l.equal("deleted after the delivery", remove(), 1)
 		},
 		"what a rule that is behind can still read stays": func(l *law) {
 			const day = 24 * time.Hour
@@ -324,9 +330,9 @@ func laws() map[string]func(l *law) {
 			l.commit(b)
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)
-			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 			l.must(err)
-			l.equal("deleted", swept.Deleted, 0)
+			l.equal("deleted", result.Deleted, 0)
 		},
 		"a message is claimed once, until its lease ends":                                                  deliveryClaimed,
 		"a lost claim settles nothing except a success":                                                    deliveryFenced,

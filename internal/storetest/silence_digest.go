@@ -220,16 +220,16 @@ func silenceDigestKept(l *law) {
 	l.must(l.Resolve(alert))
 	l.Advance(2 * day)
 	l.hold("a")
-	sweep := func() int {
-		swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+	remove := func() int {
+		result, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
 		l.must(err)
-		return swept.Deleted
+		return result.Deleted
 	}
-	l.equal("deleted while the digest is open", sweep(), 0)
+	l.equal("deleted while the digest is open", remove(), 0)
 	d := l.one("a")
 	if d.Digest == nil || d.Digest.Size != 1 {
 		l.Fatalf("digest %+v, want one of 1", d.Digest)
 	}
 	l.settle("a", d, delivered())
-	l.equal("deleted after the delivery", sweep(), 1)
+	l.equal("deleted after the delivery", remove(), 1)
 }

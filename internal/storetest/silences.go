@@ -100,7 +100,7 @@ func silenceHealth(l *law) {
 	b = l.batch()
 	b.Health = map[uuid.UUID]ruleset.Health{l.rule.ID: {}}
 	l.equal("and of the end", l.commit(b).Notifications[l.operators], 1)
-	n, err := l.Evaluation.SourceFailed(l.Context(), "a", "no")
+	n, err := l.Evaluation.SourceFailed(l.Context(), "a", l.Partition, "no")
 	l.must(err)
 	l.equal("and of the source", n, 1)
 }

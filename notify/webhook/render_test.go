@@ -115,7 +115,7 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 			d.Alert.Title, d.Alert.Message = "Webhook ops is disabled", "It was disabled: 410 Gone\nIts messages wait. Correct the webhook, then enable it."
 		}
 		if reason == notify.ReasonSourceFailing || reason == notify.ReasonSourceRecovered {
-			d.Alert.Title, d.Alert.Message = "The source of exchanges cannot be read", "No rule is evaluated until it can be read again. connection refused"
+			d.Alert.Title, d.Alert.Message = "The source of exchanges cannot be read", "Rules are not evaluated until it can be read again. connection refused"
 		}
 		if reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered {
 			at := d.Alert.FiredAt.Add(12 * time.Minute)

@@ -422,15 +422,11 @@ with asked as (
     select count(*) filter (where r.replica_id <> $1::text) as others,
            count(*) filter (where r.replica_id < $1::text) as before,
            (select count(*) from checkpoint) as partitions,
-           exists (
-               select from announcement a
-               where a.subject = 'source' and (a.replica = $1::text or not exists (
-                   select from replica o
-                   join checkpoint h on h.owner = o.replica_id
-                   join tenant_partition t on t.partition = h.partition
-                   join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
-                   where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
-           ) as source_failed
+           -- One about all tenants is of a previous version.
+           (case when exists (select from announcement) then array(
+               select t.partition from announcement a join tenant_partition t on a.subject = 'source of ' || t.tenant_id
+               union select o.partition from checkpoint o where exists (select from announcement where subject = 'source')
+           ) else '{}' end)::integer[] as source_failed
     from replica r
     where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval and r.beat_at <= now() + $2::interval
 )
@@ -462,7 +458,7 @@ type CheckpointsForRow struct {
 	Partitions       int64
 	Others           int64
 	Before           int64
-	SourceFailed     bool
+	SourceFailed     []int32
 	Now              time.Time
 }
 
@@ -751,18 +747,7 @@ func (q *Queries) RulesRemoved(ctx context.Context, arg RulesRemovedParams) ([]u
 	return items, nil
 }
 
-const rulesRevision = `-- name: RulesRevision :one
-select rules_revision from checkpoint where partition = $1
-`
-
-func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, error) {
-	row := q.db.QueryRow(ctx, rulesRevision, partition)
-	var rules_revision int64
-	err := row.Scan(&rules_revision)
-	return rules_revision, err
-}
-
-const rulesSweptBefore = `-- name: RulesSweptBefore :many
+const rulesRetentionFloor = `-- name: RulesRetentionFloor :many
 select rule_id, swept_before_ns, (select exists (
     select from silence i
     where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences,
@@ -773,7 +758,7 @@ order by rule_id
 for key share
 `
 
-type RulesSweptBeforeRow struct {
+type RulesRetentionFloorRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
 	Silences      bool
@@ -784,15 +769,15 @@ type RulesSweptBeforeRow struct {
 // deleted their alerts of that time. They cannot change until the transaction ends. Each row also
 // says whether any silence has begun and not ended, and whether any webhook has quiet hours. This
 // saves separate queries for both.
-func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
-	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
+func (q *Queries) RulesRetentionFloor(ctx context.Context, ruleIds []uuid.UUID) ([]RulesRetentionFloorRow, error) {
+	rows, err := q.db.Query(ctx, rulesRetentionFloor, ruleIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RulesSweptBeforeRow{}
+	items := []RulesRetentionFloorRow{}
 	for rows.Next() {
-		var i RulesSweptBeforeRow
+		var i RulesRetentionFloorRow
 		if err := rows.Scan(
 			&i.RuleID,
 			&i.SweptBeforeNs,
@@ -807,4 +792,15 @@ func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const rulesRevision = `-- name: RulesRevision :one
+select rules_revision from checkpoint where partition = $1
+`
+
+func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, error) {
+	row := q.db.QueryRow(ctx, rulesRevision, partition)
+	var rules_revision int64
+	err := row.Scan(&rules_revision)
+	return rules_revision, err
 }

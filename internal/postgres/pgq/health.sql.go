@@ -7,7 +7,6 @@ package pgq
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -44,102 +43,6 @@ func (q *Queries) AlertRaiseHealth(ctx context.Context, arg AlertRaiseHealthPara
 		arg.Messages,
 	)
 	return err
-}
-
-const alertRecoverSource = `-- name: AlertRecoverSource :many
-update alert
-set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
-where source = $1::text and fired_at = $2::timestamptz
-returning tenant_id, rule_id, alert_id
-`
-
-type AlertRecoverSourceParams struct {
-	Source string
-	Since  time.Time
-}
-
-type AlertRecoverSourceRow struct {
-	TenantID string
-	RuleID   uuid.UUID
-	AlertID  uuid.UUID
-}
-
-// Resolves the alerts that an announcement raised. People may have resolved some before.
-func (q *Queries) AlertRecoverSource(ctx context.Context, arg AlertRecoverSourceParams) ([]AlertRecoverSourceRow, error) {
-	rows, err := q.db.Query(ctx, alertRecoverSource, arg.Source, arg.Since)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []AlertRecoverSourceRow{}
-	for rows.Next() {
-		var i AlertRecoverSourceRow
-		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.AlertID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const announcementBegin = `-- name: AnnouncementBegin :execrows
-insert into announcement (subject, replica) values ($1, $2) on conflict do nothing
-`
-
-type AnnouncementBeginParams struct {
-	Subject string
-	Replica string
-}
-
-func (q *Queries) AnnouncementBegin(ctx context.Context, arg AnnouncementBeginParams) (int64, error) {
-	result, err := q.db.Exec(ctx, announcementBegin, arg.Subject, arg.Replica)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const announcementEnd = `-- name: AnnouncementEnd :many
-delete from announcement a
-where a.subject = $1
-  and (a.replica = $2::text or not exists (
-      select from replica o
-      join checkpoint h on h.owner = o.replica_id
-      join tenant_partition t on t.partition = h.partition
-      join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
-      where o.replica_id = a.replica and o.beat_at > now() - $3::interval))
-returning a.since
-`
-
-type AnnouncementEndParams struct {
-	Subject   string
-	Replica   string
-	DeadAfter time.Duration
-}
-
-// Ends the announcement of this replica, or of one that is dead or does not evaluate any rule any
-// more.
-func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams) ([]time.Time, error) {
-	rows, err := q.db.Query(ctx, announcementEnd, arg.Subject, arg.Replica, arg.DeadAfter)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []time.Time{}
-	for rows.Next() {
-		var since time.Time
-		if err := rows.Scan(&since); err != nil {
-			return nil, err
-		}
-		items = append(items, since)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const backfillRecover = `-- name: BackfillRecover :exec
@@ -281,15 +184,21 @@ func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]Ru
 	return items, nil
 }
 
-const tenantsAffected = `-- name: TenantsAffected :many
+const sourceFailingClaim = `-- name: SourceFailingClaim :many
 with affected as (
-    select distinct on (tenant_id) tenant_id, rule_id, version
-    from rule
-    where enabled and deleted_at is null
-    order by tenant_id, rule_id
+    select distinct on (r.tenant_id) r.tenant_id, r.rule_id, r.version
+    from tenant_partition t join rule r using (tenant_id)
+    where t.partition = $1 and r.enabled and r.deleted_at is null
+      and not exists (select from alert a where a.tenant_id = r.tenant_id and a.source = $2::text and a.state <> 'RESOLVED')
+    order by r.tenant_id, r.rule_id
+), claimed as (
+    insert into announcement (subject, replica)
+    select 'source of ' || tenant_id, $3::text from affected order by tenant_id
+    on conflict do nothing
+    returning subject
 ), counted as (
     insert into incident_count as c (subject, raised)
-    select 'source of ' || tenant_id, 1 from affected order by tenant_id
+    select subject, 1 from claimed order by subject
     on conflict (subject) do update set raised = c.raised + 1
     returning c.subject, c.raised
 )
@@ -297,30 +206,83 @@ select a.tenant_id, a.rule_id, a.version, incident_id(counted.subject, counted.r
 from affected a join counted on counted.subject = 'source of ' || a.tenant_id
 `
 
-type TenantsAffectedRow struct {
+type SourceFailingClaimParams struct {
+	Partition int32
+	Source    string
+	Replica   string
+}
+
+type SourceFailingClaimRow struct {
 	TenantID string
 	RuleID   uuid.UUID
 	Version  int64
 	AlertID  uuid.UUID
 }
 
-// Returns the tenants with enabled rules, with one of these rules each, and the id of the alert to
-// raise about the source.
-func (q *Queries) TenantsAffected(ctx context.Context) ([]TenantsAffectedRow, error) {
-	rows, err := q.db.Query(ctx, tenantsAffected)
+// Claims the announcement that the source cannot be read for each tenant of a partition that has
+// enabled rules. Returns one of these rules each, and the id of the alert to raise. Tenants already
+// announced are left out.
+func (q *Queries) SourceFailingClaim(ctx context.Context, arg SourceFailingClaimParams) ([]SourceFailingClaimRow, error) {
+	rows, err := q.db.Query(ctx, sourceFailingClaim, arg.Partition, arg.Source, arg.Replica)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []TenantsAffectedRow{}
+	items := []SourceFailingClaimRow{}
 	for rows.Next() {
-		var i TenantsAffectedRow
+		var i SourceFailingClaimRow
 		if err := rows.Scan(
 			&i.TenantID,
 			&i.RuleID,
 			&i.Version,
 			&i.AlertID,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sourceFailingEnd = `-- name: SourceFailingEnd :many
+with ended as (
+    delete from announcement
+    where subject = 'source' or subject in (select 'source of ' || t.tenant_id from tenant_partition t where t.partition = $2)
+    returning subject, since
+)
+update alert a
+set state = 'RESOLVED', resolved_at = coalesce(a.resolved_at, now()), change = nextval('alert_change')
+where a.source = $1::text and a.fired_at in (select since from ended)
+  and (('source of ' || a.tenant_id, a.fired_at) in (select subject, since from ended) or ('source', a.fired_at) in (select subject, since from ended))
+returning a.tenant_id, a.rule_id, a.alert_id
+`
+
+type SourceFailingEndParams struct {
+	Source    string
+	Partition int32
+}
+
+type SourceFailingEndRow struct {
+	TenantID string
+	RuleID   uuid.UUID
+	AlertID  uuid.UUID
+}
+
+// Ends the announcements about the tenants of a partition, and one that a previous version made about
+// all tenants, and resolves their alerts. People may have resolved some before.
+func (q *Queries) SourceFailingEnd(ctx context.Context, arg SourceFailingEndParams) ([]SourceFailingEndRow, error) {
+	rows, err := q.db.Query(ctx, sourceFailingEnd, arg.Source, arg.Partition)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SourceFailingEndRow{}
+	for rows.Next() {
+		var i SourceFailingEndRow
+		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.AlertID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

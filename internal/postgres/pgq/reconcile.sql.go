@@ -49,7 +49,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
-       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as retention_at,
        coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
@@ -61,7 +61,9 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
                  where exists (select from tenant_partition t join rule r using (tenant_id)
                                where t.partition = c.partition and r.enabled and r.deleted_at is null
                                  and not exists (select from rule_failing f where f.rule_id = r.rule_id))), 0)::double precision as commit_age,
-       exists (select from announcement where subject = 'source') as source_failing,
+       exists (select from announcement a
+               where a.subject = 'source' or exists (select from rule r where a.subject = 'source of ' || r.tenant_id and r.enabled and r.deleted_at is null)
+       ) as source_failing,
        (select count(*) from rule_failing) as rules_failing,
        (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,
        (select count(*) from replica where beat_at > now() - $1::interval) as replicas_alive,
@@ -76,7 +78,7 @@ type GaugesRow struct {
 	OpenBreakers    int64
 	WebhooksOff     int64
 	ReconciledSince float64
-	SweptAt         float64
+	RetentionAt     float64
 	LateDropped     int64
 	Backfills       int64
 	Slowest         string
@@ -101,7 +103,7 @@ func (q *Queries) Gauges(ctx context.Context, deadAfter time.Duration) (GaugesRo
 		&i.OpenBreakers,
 		&i.WebhooksOff,
 		&i.ReconciledSince,
-		&i.SweptAt,
+		&i.RetentionAt,
 		&i.LateDropped,
 		&i.Backfills,
 		&i.Slowest,

@@ -54,7 +54,69 @@ func (q *Queries) LookBackLongest(ctx context.Context) (LookBackLongestRow, erro
 	return i, err
 }
 
-const sweepAlertCandidates = `-- name: SweepAlertCandidates :many
+const retentionAlerts = `-- name: RetentionAlerts :execrows
+delete from alert a
+where a.alert_id = any($1::uuid[])
+  and a.state = 'RESOLVED'
+  and a.resolved_at < now() - $2::interval
+  and not (a.held and exists (select from rule r where r.rule_id = a.rule_id and r.deleted_at is null))
+  and not exists (
+      select from notification n
+      left join digest_member m using (notification_id)
+      join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
+      where n.alert_id = a.alert_id
+  )
+  and not exists (
+      select from notification n
+      join digest_listing l using (notification_id)
+      join outbox o on o.notification_id = l.digest_id
+      where n.alert_id = a.alert_id
+  )
+  and not exists (select from rule_failing f where f.alert_id = a.alert_id)
+`
+
+type RetentionAlertsParams struct {
+	AlertIds []uuid.UUID
+	Keep     time.Duration
+}
+
+// Deletes alerts with everything that belongs to them, unless something is still open. An alert that holds its group stays
+// as well: without it, the group would raise another one.
+func (q *Queries) RetentionAlerts(ctx context.Context, arg RetentionAlertsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionAlerts, arg.AlertIds, arg.Keep)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const retentionBodies = `-- name: RetentionBodies :execrows
+delete from notification_body_rest b
+where b.notification_id in (
+    select r.notification_id from notification_body_rest r
+    where r.written_at < now() - $1::interval
+      and not exists (select from outbox o where o.notification_id = r.notification_id)
+    order by r.written_at
+    limit $2::int
+    for update skip locked
+) and b.written_at < now() - $1::interval
+`
+
+type RetentionBodiesParams struct {
+	Keep time.Duration
+	Most int32
+}
+
+// Deletes old bodies that are in no dated partition, unless their messages are open.
+func (q *Queries) RetentionBodies(ctx context.Context, arg RetentionBodiesParams) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionBodies, arg.Keep, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const retentionCandidates = `-- name: RetentionCandidates :many
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
        (p.rule_id is not null)::boolean as evaluated,
@@ -71,14 +133,14 @@ order by a.resolved_at, a.alert_id
 limit $4::int
 `
 
-type SweepAlertCandidatesParams struct {
+type RetentionCandidatesParams struct {
 	AfterAt time.Time
 	AfterID uuid.UUID
 	Keep    time.Duration
 	Most    int32
 }
 
-type SweepAlertCandidatesRow struct {
+type RetentionCandidatesRow struct {
 	AlertID         uuid.UUID
 	RuleID          uuid.UUID
 	ResolvedAt      *time.Time
@@ -96,8 +158,8 @@ type SweepAlertCandidatesRow struct {
 
 // Returns alerts that ended long ago, in that order, that come after one. The caller decides which
 // of them may be deleted; alerts with open messages may not.
-func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandidatesParams) ([]SweepAlertCandidatesRow, error) {
-	rows, err := q.db.Query(ctx, sweepAlertCandidates,
+func (q *Queries) RetentionCandidates(ctx context.Context, arg RetentionCandidatesParams) ([]RetentionCandidatesRow, error) {
+	rows, err := q.db.Query(ctx, retentionCandidates,
 		arg.AfterAt,
 		arg.AfterID,
 		arg.Keep,
@@ -107,9 +169,9 @@ func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandid
 		return nil, err
 	}
 	defer rows.Close()
-	items := []SweepAlertCandidatesRow{}
+	items := []RetentionCandidatesRow{}
 	for rows.Next() {
-		var i SweepAlertCandidatesRow
+		var i RetentionCandidatesRow
 		if err := rows.Scan(
 			&i.AlertID,
 			&i.RuleID,
@@ -135,69 +197,7 @@ func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandid
 	return items, nil
 }
 
-const sweepAlerts = `-- name: SweepAlerts :execrows
-delete from alert a
-where a.alert_id = any($1::uuid[])
-  and a.state = 'RESOLVED'
-  and a.resolved_at < now() - $2::interval
-  and not (a.held and exists (select from rule r where r.rule_id = a.rule_id and r.deleted_at is null))
-  and not exists (
-      select from notification n
-      left join digest_member m using (notification_id)
-      join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
-      where n.alert_id = a.alert_id
-  )
-  and not exists (
-      select from notification n
-      join digest_listing l using (notification_id)
-      join outbox o on o.notification_id = l.digest_id
-      where n.alert_id = a.alert_id
-  )
-  and not exists (select from rule_failing f where f.alert_id = a.alert_id)
-`
-
-type SweepAlertsParams struct {
-	AlertIds []uuid.UUID
-	Keep     time.Duration
-}
-
-// Deletes alerts with everything that belongs to them, unless something is still open. An alert that holds its group stays
-// as well: without it, the group would raise another one.
-func (q *Queries) SweepAlerts(ctx context.Context, arg SweepAlertsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sweepAlerts, arg.AlertIds, arg.Keep)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const sweepBodies = `-- name: SweepBodies :execrows
-delete from notification_body_rest b
-where b.notification_id in (
-    select r.notification_id from notification_body_rest r
-    where r.written_at < now() - $1::interval
-      and not exists (select from outbox o where o.notification_id = r.notification_id)
-    order by r.written_at
-    limit $2::int
-    for update skip locked
-) and b.written_at < now() - $1::interval
-`
-
-type SweepBodiesParams struct {
-	Keep time.Duration
-	Most int32
-}
-
-// Deletes old bodies that are in no dated partition, unless their messages are open.
-func (q *Queries) SweepBodies(ctx context.Context, arg SweepBodiesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sweepBodies, arg.Keep, arg.Most)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const sweepDigests = `-- name: SweepDigests :execrows
+const retentionDigests = `-- name: RetentionDigests :execrows
 delete from notification n
 where n.notification_id in (
     select d.notification_id
@@ -208,55 +208,30 @@ where n.notification_id in (
 )
 `
 
-type SweepDigestsParams struct {
+type RetentionDigestsParams struct {
 	Keep time.Duration
 	Most int32
 }
 
 // Deletes digests that were settled long ago and whose alerts are all deleted.
-func (q *Queries) SweepDigests(ctx context.Context, arg SweepDigestsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sweepDigests, arg.Keep, arg.Most)
+func (q *Queries) RetentionDigests(ctx context.Context, arg RetentionDigestsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionDigests, arg.Keep, arg.Most)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const sweepDone = `-- name: SweepDone :exec
+const retentionDone = `-- name: RetentionDone :exec
 insert into retention_pass (at) values (now()) on conflict (only_row) do update set at = excluded.at
 `
 
-func (q *Queries) SweepDone(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, sweepDone)
+func (q *Queries) RetentionDone(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, retentionDone)
 	return err
 }
 
-const sweepHold = `-- name: SweepHold :exec
-select from notification where alert_id = any($1::uuid[]) order by notification_id for update
-`
-
-// Locks waiting notifications, so that none becomes due while the sweep looks at them.
-func (q *Queries) SweepHold(ctx context.Context, alertIds []uuid.UUID) error {
-	_, err := q.db.Exec(ctx, sweepHold, alertIds)
-	return err
-}
-
-const sweepHoldDigests = `-- name: SweepHoldDigests :exec
-select from notification d
-where d.notification_id in (
-    select m.digest_id from notification n join digest_content m using (notification_id) where n.alert_id = any($1::uuid[])
-)
-order by d.notification_id
-for update
-`
-
-// Does the same for their digests.
-func (q *Queries) SweepHoldDigests(ctx context.Context, alertIds []uuid.UUID) error {
-	_, err := q.db.Exec(ctx, sweepHoldDigests, alertIds)
-	return err
-}
-
-const sweepRaise = `-- name: SweepRaise :many
+const retentionFloorRaise = `-- name: RetentionFloorRaise :many
 with held as (
     select s.rule_id, w.before_ns
     from (select unnest($1::uuid[]) as rule_id, unnest($2::bigint[]) as before_ns) w
@@ -272,27 +247,27 @@ where s.rule_id = held.rule_id
 returning s.rule_id, s.swept_before_ns
 `
 
-type SweepRaiseParams struct {
+type RetentionFloorRaiseParams struct {
 	RuleIds  []uuid.UUID
 	BeforeNs []int64
 }
 
-type SweepRaiseRow struct {
+type RetentionFloorRaiseRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
 }
 
 // Raises the start times before which rules raise nothing any more. A rule that a commit or an edit
 // has locked is left for the next time.
-func (q *Queries) SweepRaise(ctx context.Context, arg SweepRaiseParams) ([]SweepRaiseRow, error) {
-	rows, err := q.db.Query(ctx, sweepRaise, arg.RuleIds, arg.BeforeNs)
+func (q *Queries) RetentionFloorRaise(ctx context.Context, arg RetentionFloorRaiseParams) ([]RetentionFloorRaiseRow, error) {
+	rows, err := q.db.Query(ctx, retentionFloorRaise, arg.RuleIds, arg.BeforeNs)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []SweepRaiseRow{}
+	items := []RetentionFloorRaiseRow{}
 	for rows.Next() {
-		var i SweepRaiseRow
+		var i RetentionFloorRaiseRow
 		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs); err != nil {
 			return nil, err
 		}
@@ -304,7 +279,32 @@ func (q *Queries) SweepRaise(ctx context.Context, arg SweepRaiseParams) ([]Sweep
 	return items, nil
 }
 
-const sweepResponses = `-- name: SweepResponses :one
+const retentionHold = `-- name: RetentionHold :exec
+select from notification where alert_id = any($1::uuid[]) order by notification_id for update
+`
+
+// Locks waiting notifications, so that none becomes due while retention looks at them.
+func (q *Queries) RetentionHold(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, retentionHold, alertIds)
+	return err
+}
+
+const retentionHoldDigests = `-- name: RetentionHoldDigests :exec
+select from notification d
+where d.notification_id in (
+    select m.digest_id from notification n join digest_content m using (notification_id) where n.alert_id = any($1::uuid[])
+)
+order by d.notification_id
+for update
+`
+
+// Does the same for their digests.
+func (q *Queries) RetentionHoldDigests(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, retentionHoldDigests, alertIds)
+	return err
+}
+
+const retentionResponses = `-- name: RetentionResponses :one
 with old as (
     select notification_id
     from settlement
@@ -316,36 +316,36 @@ with old as (
     update attempt t
     set response_head = null, response = ''
     from old where t.notification_id = old.notification_id
-), swept as (
+), deleted as (
     update settlement s
     set trail = false, response_head = null, response = case when s.attempt is null then null else '' end
     from old where s.notification_id = old.notification_id
     returning s.notification_id
 )
-select count(*) from swept
+select count(*) from deleted
 `
 
-type SweepResponsesParams struct {
+type RetentionResponsesParams struct {
 	Keep time.Duration
 	Most int32
 }
 
 // Deletes the stored responses of messages that were settled long ago, oldest first. A settlement has a
 // trail while they are stored.
-func (q *Queries) SweepResponses(ctx context.Context, arg SweepResponsesParams) (int64, error) {
-	row := q.db.QueryRow(ctx, sweepResponses, arg.Keep, arg.Most)
+func (q *Queries) RetentionResponses(ctx context.Context, arg RetentionResponsesParams) (int64, error) {
+	row := q.db.QueryRow(ctx, retentionResponses, arg.Keep, arg.Most)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
 }
 
-const sweepTryLock = `-- name: SweepTryLock :one
+const retentionTryLock = `-- name: RetentionTryLock :one
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked
 `
 
-// The transaction holds the lock until it ends: one replica sweeps at a time.
-func (q *Queries) SweepTryLock(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, sweepTryLock)
+// The transaction holds the lock until it ends: one replica deletes at a time.
+func (q *Queries) RetentionTryLock(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, retentionTryLock)
 	var locked bool
 	err := row.Scan(&locked)
 	return locked, err

@@ -10,6 +10,24 @@ import (
 	"time"
 )
 
+const sampleDelete = `-- name: SampleDelete :exec
+delete from system_sample where at < now() - $1::interval
+`
+
+func (q *Queries) SampleDelete(ctx context.Context, keep time.Duration) error {
+	_, err := q.db.Exec(ctx, sampleDelete, keep)
+	return err
+}
+
+const sampleDeleteOutbox = `-- name: SampleDeleteOutbox :exec
+delete from outbox_sample where at < now() - $1::interval
+`
+
+func (q *Queries) SampleDeleteOutbox(ctx context.Context, keep time.Duration) error {
+	_, err := q.db.Exec(ctx, sampleDeleteOutbox, keep)
+	return err
+}
+
 const sampleHistory = `-- name: SampleHistory :many
 with day as (
     select date_bin($1::interval, now(), 'epoch') - interval '24 hours' + $1::interval as since
@@ -131,23 +149,5 @@ on conflict (tenant_id, at) do nothing
 // for another message or for the end of quiet hours do not count.
 func (q *Queries) SampleOutbox(ctx context.Context, most int32) error {
 	_, err := q.db.Exec(ctx, sampleOutbox, most)
-	return err
-}
-
-const sampleSweep = `-- name: SampleSweep :exec
-delete from system_sample where at < now() - $1::interval
-`
-
-func (q *Queries) SampleSweep(ctx context.Context, keep time.Duration) error {
-	_, err := q.db.Exec(ctx, sampleSweep, keep)
-	return err
-}
-
-const sampleSweepOutbox = `-- name: SampleSweepOutbox :exec
-delete from outbox_sample where at < now() - $1::interval
-`
-
-func (q *Queries) SampleSweepOutbox(ctx context.Context, keep time.Duration) error {
-	_, err := q.db.Exec(ctx, sampleSweepOutbox, keep)
 	return err
 }

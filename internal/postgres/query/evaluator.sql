@@ -10,15 +10,11 @@ with asked as (
     select count(*) filter (where r.replica_id <> @replica::text) as others,
            count(*) filter (where r.replica_id < @replica::text) as before,
            (select count(*) from checkpoint) as partitions,
-           exists (
-               select from announcement a
-               where a.subject = 'source' and (a.replica = @replica::text or not exists (
-                   select from replica o
-                   join checkpoint h on h.owner = o.replica_id
-                   join tenant_partition t on t.partition = h.partition
-                   join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
-                   where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
-           ) as source_failed
+           -- One about all tenants is of a previous version.
+           (case when exists (select from announcement) then array(
+               select t.partition from announcement a join tenant_partition t on a.subject = 'source of ' || t.tenant_id
+               union select o.partition from checkpoint o where exists (select from announcement where subject = 'source')
+           ) else '{}' end)::integer[] as source_failed
     from replica r
     where r.evaluated_at > now() - @lease_for::interval and r.beat_at > now() - @dead_after::interval and r.beat_at <= now() + @dead_after::interval
 )
@@ -129,7 +125,7 @@ set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns =
 where partition = @partition and token = @token::bigint and revision = @revision and rules_revision = @rules_revision
 returning revision;
 
--- name: RulesSweptBefore :many
+-- name: RulesRetentionFloor :many
 -- Returns the start times before which rules raise nothing any more, because retention may have
 -- deleted their alerts of that time. They cannot change until the transaction ends. Each row also
 -- says whether any silence has begun and not ended, and whether any webhook has quiet hours. This

@@ -53,42 +53,40 @@ where tenant_id = any(@tenant_ids::text[]) and operators and deleted_at is null
 order by webhook_id
 for key share;
 
--- name: AnnouncementBegin :execrows
-insert into announcement (subject, replica) values (@subject, @replica) on conflict do nothing;
-
--- name: AnnouncementEnd :many
--- Ends the announcement of this replica, or of one that is dead or does not evaluate any rule any
--- more.
-delete from announcement a
-where a.subject = @subject
-  and (a.replica = @replica::text or not exists (
-      select from replica o
-      join checkpoint h on h.owner = o.replica_id
-      join tenant_partition t on t.partition = h.partition
-      join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
-      where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
-returning a.since;
-
--- name: TenantsAffected :many
--- Returns the tenants with enabled rules, with one of these rules each, and the id of the alert to
--- raise about the source.
+-- name: SourceFailingClaim :many
+-- Claims the announcement that the source cannot be read for each tenant of a partition that has
+-- enabled rules. Returns one of these rules each, and the id of the alert to raise. Tenants already
+-- announced are left out.
 with affected as (
-    select distinct on (tenant_id) tenant_id, rule_id, version
-    from rule
-    where enabled and deleted_at is null
-    order by tenant_id, rule_id
+    select distinct on (r.tenant_id) r.tenant_id, r.rule_id, r.version
+    from tenant_partition t join rule r using (tenant_id)
+    where t.partition = @partition and r.enabled and r.deleted_at is null
+      and not exists (select from alert a where a.tenant_id = r.tenant_id and a.source = @source::text and a.state <> 'RESOLVED')
+    order by r.tenant_id, r.rule_id
+), claimed as (
+    insert into announcement (subject, replica)
+    select 'source of ' || tenant_id, @replica::text from affected order by tenant_id
+    on conflict do nothing
+    returning subject
 ), counted as (
     insert into incident_count as c (subject, raised)
-    select 'source of ' || tenant_id, 1 from affected order by tenant_id
+    select subject, 1 from claimed order by subject
     on conflict (subject) do update set raised = c.raised + 1
     returning c.subject, c.raised
 )
 select a.tenant_id, a.rule_id, a.version, incident_id(counted.subject, counted.raised)::uuid as alert_id
 from affected a join counted on counted.subject = 'source of ' || a.tenant_id;
 
--- name: AlertRecoverSource :many
--- Resolves the alerts that an announcement raised. People may have resolved some before.
-update alert
-set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
-where source = @source::text and fired_at = @since::timestamptz
-returning tenant_id, rule_id, alert_id;
+-- name: SourceFailingEnd :many
+-- Ends the announcements about the tenants of a partition, and one that a previous version made about
+-- all tenants, and resolves their alerts. People may have resolved some before.
+with ended as (
+    delete from announcement
+    where subject = 'source' or subject in (select 'source of ' || t.tenant_id from tenant_partition t where t.partition = @partition)
+    returning subject, since
+)
+update alert a
+set state = 'RESOLVED', resolved_at = coalesce(a.resolved_at, now()), change = nextval('alert_change')
+where a.source = @source::text and a.fired_at in (select since from ended)
+  and (('source of ' || a.tenant_id, a.fired_at) in (select subject, since from ended) or ('source', a.fired_at) in (select subject, since from ended))
+returning a.tenant_id, a.rule_id, a.alert_id;

@@ -99,7 +99,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
-       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as retention_at,
        coalesce((select exchanges from late_dropped_total), 0)::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
@@ -111,7 +111,9 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
                  where exists (select from tenant_partition t join rule r using (tenant_id)
                                where t.partition = c.partition and r.enabled and r.deleted_at is null
                                  and not exists (select from rule_failing f where f.rule_id = r.rule_id))), 0)::double precision as commit_age,
-       exists (select from announcement where subject = 'source') as source_failing,
+       exists (select from announcement a
+               where a.subject = 'source' or exists (select from rule r where a.subject = 'source of ' || r.tenant_id and r.enabled and r.deleted_at is null)
+       ) as source_failing,
        (select count(*) from rule_failing) as rules_failing,
        (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,
        (select count(*) from replica where beat_at > now() - @dead_after::interval) as replicas_alive,

@@ -1,8 +1,8 @@
--- name: SweepTryLock :one
--- The transaction holds the lock until it ends: one replica sweeps at a time.
+-- name: RetentionTryLock :one
+-- The transaction holds the lock until it ends: one replica deletes at a time.
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked;
 
--- name: SweepResponses :one
+-- name: RetentionResponses :one
 -- Deletes the stored responses of messages that were settled long ago, oldest first. A settlement has a
 -- trail while they are stored.
 with old as (
@@ -16,13 +16,13 @@ with old as (
     update attempt t
     set response_head = null, response = ''
     from old where t.notification_id = old.notification_id
-), swept as (
+), deleted as (
     update settlement s
     set trail = false, response_head = null, response = case when s.attempt is null then null else '' end
     from old where s.notification_id = old.notification_id
     returning s.notification_id
 )
-select count(*) from swept;
+select count(*) from deleted;
 
 -- name: BodyPartitionsAhead :one
 select body_partitions_ahead(@width::interval)::int as made;
@@ -30,7 +30,7 @@ select body_partitions_ahead(@width::interval)::int as made;
 -- name: BodyPartitionDrop :one
 select body_partition_drop(@keep::interval)::boolean as dropped;
 
--- name: SweepBodies :execrows
+-- name: RetentionBodies :execrows
 -- Deletes old bodies that are in no dated partition, unless their messages are open.
 delete from notification_body_rest b
 where b.notification_id in (
@@ -42,7 +42,7 @@ where b.notification_id in (
     for update skip locked
 ) and b.written_at < now() - @keep::interval;
 
--- name: SweepAlertCandidates :many
+-- name: RetentionCandidates :many
 -- Returns alerts that ended long ago, in that order, that come after one. The caller decides which
 -- of them may be deleted; alerts with open messages may not.
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
@@ -60,7 +60,7 @@ where a.state = 'RESOLVED'
 order by a.resolved_at, a.alert_id
 limit @most::int;
 
--- name: SweepRaise :many
+-- name: RetentionFloorRaise :many
 -- Raises the start times before which rules raise nothing any more. A rule that a commit or an edit
 -- has locked is left for the next time.
 with held as (
@@ -77,11 +77,11 @@ from held
 where s.rule_id = held.rule_id
 returning s.rule_id, s.swept_before_ns;
 
--- name: SweepHold :exec
--- Locks waiting notifications, so that none becomes due while the sweep looks at them.
+-- name: RetentionHold :exec
+-- Locks waiting notifications, so that none becomes due while retention looks at them.
 select from notification where alert_id = any(@alert_ids::uuid[]) order by notification_id for update;
 
--- name: SweepHoldDigests :exec
+-- name: RetentionHoldDigests :exec
 -- Does the same for their digests.
 select from notification d
 where d.notification_id in (
@@ -90,7 +90,7 @@ where d.notification_id in (
 order by d.notification_id
 for update;
 
--- name: SweepAlerts :execrows
+-- name: RetentionAlerts :execrows
 -- Deletes alerts with everything that belongs to them, unless something is still open. An alert that holds its group stays
 -- as well: without it, the group would raise another one.
 delete from alert a
@@ -112,7 +112,7 @@ where a.alert_id = any(@alert_ids::uuid[])
   )
   and not exists (select from rule_failing f where f.alert_id = a.alert_id);
 
--- name: SweepDigests :execrows
+-- name: RetentionDigests :execrows
 -- Deletes digests that were settled long ago and whose alerts are all deleted.
 delete from notification n
 where n.notification_id in (
@@ -123,7 +123,7 @@ where n.notification_id in (
     limit @most::int
 );
 
--- name: SweepDone :exec
+-- name: RetentionDone :exec
 insert into retention_pass (at) values (now()) on conflict (only_row) do update set at = excluded.at;
 
 -- name: LookBackLongest :one

@@ -25,10 +25,10 @@ from walked join notification n using (notification_id)
 group by n.tenant_id
 on conflict (tenant_id, at) do nothing;
 
--- name: SampleSweep :exec
+-- name: SampleDelete :exec
 delete from system_sample where at < now() - @keep::interval;
 
--- name: SampleSweepOutbox :exec
+-- name: SampleDeleteOutbox :exec
 delete from outbox_sample where at < now() - @keep::interval;
 
 -- name: SampleHistory :many

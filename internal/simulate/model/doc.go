@@ -57,14 +57,14 @@ const (
 	OwnBeginning Guard = "own-beginning"
 	// LongerLookBack has a rule read what a longer look-back reaches.
 	LongerLookBack Guard = "longer-look-back"
-	// SweptRaises raises a rule's floor before its alerts are deleted, and SweptObeyed
+	// RetentionRaises raises a rule's floor before its alerts are deleted, and RetentionObeyed
 	// has commits obey it.
-	SweptRaises Guard = "retention-floor"
-	SweptObeyed Guard = "retention-obeyed"
-	// SweptReach leaves alerts alone whose exchanges a rule can still read.
-	SweptReach Guard = "retention-reach"
-	// SweptWaiting leaves alerts alone with a message that is still to be delivered.
-	SweptWaiting Guard = "retention-waiting"
+	RetentionRaises Guard = "retention-floor"
+	RetentionObeyed Guard = "retention-obeyed"
+	// RetentionReach leaves alerts alone whose exchanges a rule can still read.
+	RetentionReach Guard = "retention-reach"
+	// RetentionWaiting leaves alerts alone with a message that is still to be delivered.
+	RetentionWaiting Guard = "retention-waiting"
 	// RetryLeavesClaims leaves a message alone that is being attempted when a person
 	// retries it.
 	RetryLeavesClaims Guard = "retry-leaves-claims"

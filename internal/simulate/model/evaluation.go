@@ -86,27 +86,12 @@ func (db *Postgres) Hold(_ context.Context, request evaluator.HoldRequest) (eval
 				holding.Checkpoints = append(holding.Checkpoints, c.Checkpoint)
 			}
 		}
-		if a, there := db.sources.get(sourceSubject); there {
-			holding.SourceFailed = db.mayEnd(a, request.Replica, now)
+		for tenant := range db.sources.rows {
+			holding.SourceFailed = append(holding.SourceFailed, db.PartitionOf(tenant))
 		}
 		return nil
 	})
 	return holding, err
-}
-
-// mayEnd reports whether a replica may end an announcement: its own, or that of one that is
-// dead or evaluates no rule any more.
-func (db *Postgres) mayEnd(a announcement, id string, now time.Time) bool {
-	r, known := db.replicas.get(a.replica)
-	if a.replica == id || !known || !r.beatAt.After(now.Add(-db.DeadAfter)) {
-		return true
-	}
-	for _, rule := range db.rules.rows {
-		if rule.Enabled && !rule.Deleted && db.checkpoints.rows[db.PartitionOf(rule.TenantID)].Owner == a.replica {
-			return false
-		}
-	}
-	return true
 }
 
 // free ends the lease of a partition.
@@ -252,7 +237,7 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 		return false, evaluator.ErrRefused
 	}
 	key := onceKey{a.RuleID, a.Exchange.Key()}
-	if db.has(SweptObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].RetentionFloorNS {
+	if db.has(RetentionObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].RetentionFloorNS {
 		return false, nil
 	}
 	if db.once.has(key) && db.has(AlertOnce) {

@@ -17,9 +17,9 @@ func (db *Postgres) Beat(_ context.Context, r lease.Replica) error {
 	})
 }
 
-// Reap releases what dead replicas hold, and deletes the rows of replicas that have been dead for
+// ReleaseDead releases what dead replicas hold, and deletes the rows of replicas that have been dead for
 // long.
-func (db *Postgres) Reap(_ context.Context, request lease.ReapRequest) (reaped lease.Reaped, err error) {
+func (db *Postgres) ReleaseDead(_ context.Context, request lease.DeadRequest) (result lease.DeadResult, err error) {
 	err = db.tx(func() error {
 		now := db.now()
 		for _, id := range sorted(&db.replicas) {
@@ -33,16 +33,16 @@ func (db *Postgres) Reap(_ context.Context, request lease.ReapRequest) (reaped l
 				continue
 			}
 			if released := db.releaseHeld(id, now); released.Partitions+released.Notifications > 0 {
-				reaped.Released = append(reaped.Released, released)
+				result.Released = append(result.Released, released)
 			}
 			if silent >= request.ForgetAfter {
 				db.replicas.remove(id)
-				reaped.Forgotten++
+				result.Forgotten++
 			}
 		}
 		return nil
 	})
-	return reaped, err
+	return result, err
 }
 
 // Leave releases what a replica holds and deletes its row.

@@ -32,47 +32,47 @@ func (db *Postgres) Bodies(_ context.Context, keep, _ time.Duration, most int) (
 }
 
 // Responses deletes the oldest stored responses.
-func (db *Postgres) Responses(_ context.Context, keep time.Duration, most int) (swept int, err error) {
+func (db *Postgres) Responses(_ context.Context, keep time.Duration, most int) (deleted int, err error) {
 	err = db.tx(func() error {
 		before := db.now().Add(-keep)
 		for _, id := range byID(&db.settlements) {
-			if s := db.settlements.rows[id]; s.Trail && s.SettledAt.Before(before) && swept < most {
+			if s := db.settlements.rows[id]; s.Trail && s.SettledAt.Before(before) && deleted < most {
 				s.Trail = false
 				db.settlements.put(id, s)
-				swept++
+				deleted++
 			}
 		}
 		return nil
 	})
-	return swept, err
+	return deleted, err
 }
 
 // Alerts deletes those of a batch of alerts that are not needed any more: it first raises the
 // retention floors of their rules, and then deletes.
-func (db *Postgres) Alerts(_ context.Context, batch retention.Batch) (swept retention.Swept, err error) {
+func (db *Postgres) Alerts(_ context.Context, batch retention.Batch) (result retention.BatchResult, err error) {
 	list := db.candidates(&batch)
 	if len(list) == 0 {
-		return swept, nil
+		return result, nil
 	}
 	last := list[len(list)-1]
-	swept.Looked, swept.Next = len(list), retention.Mark{ResolvedAt: last.ResolvedAt, AlertID: last.ID}
+	result.Looked, result.Next = len(list), retention.Mark{ResolvedAt: last.ResolvedAt, AlertID: last.ID}
 	var over []uuid.UUID
 	err = db.tx(func() error {
 		over = db.release(list, batch.Keep)
 		return nil
 	})
 	if err != nil || len(over) == 0 {
-		return swept, err
+		return result, err
 	}
 	err = db.tx(func() error {
 		for _, id := range over {
-			if db.sweep(id) {
-				swept.Deleted++
+			if db.deleteAlert(id) {
+				result.Deleted++
 			}
 		}
 		return nil
 	})
-	return swept, err
+	return result, err
 }
 
 func (db *Postgres) candidates(batch *retention.Batch) []Alert {
@@ -107,11 +107,11 @@ func (db *Postgres) release(list []Alert, keep time.Duration) (over []uuid.UUID)
 			continue
 		}
 		reach := db.reach(&r, keep)
-		if !db.has(SweptReach) {
+		if !db.has(RetentionReach) {
 			reach = a.StartNS + 1
 		}
 		if a.StartNS >= r.RetentionFloorNS && a.StartNS < reach {
-			if r.RetentionFloorNS = max(r.RetentionFloorNS, reach); db.has(SweptRaises) {
+			if r.RetentionFloorNS = max(r.RetentionFloorNS, reach); db.has(RetentionRaises) {
 				db.rules.put(r.ID, r)
 			}
 		}
@@ -143,21 +143,21 @@ func (db *Postgres) reach(r *Rule, keep time.Duration) int64 {
 	return reach
 }
 
-// sweep deletes an alert with everything that belongs to it, unless some of that is still open.
-func (db *Postgres) sweep(id uuid.UUID) bool {
+// deleteAlert deletes an alert with everything that belongs to it, unless some of that is still open.
+func (db *Postgres) deleteAlert(id uuid.UUID) bool {
 	a := db.alerts.rows[id]
 	if r, there := db.rules.get(a.RuleID); a.Held && there && !r.Deleted {
 		return false
 	}
 	messages, _ := db.ofAlert.get(id)
 	for _, n := range messages {
-		if digest, listed := db.listedIn.get(n); listed && db.outbox.has(digest) && db.has(SweptWaiting) {
+		if digest, listed := db.listedIn.get(n); listed && db.outbox.has(digest) && db.has(RetentionWaiting) {
 			return false
 		}
 		if digest, in := db.digestOf.get(n); in {
 			n = digest
 		}
-		if db.outbox.has(n) && db.has(SweptWaiting) {
+		if db.outbox.has(n) && db.has(RetentionWaiting) {
 			return false
 		}
 	}

@@ -9,24 +9,17 @@ import (
 	"tocsin/notify"
 )
 
-const sourceSubject = "source"
-
-// SourceFailed reports that the source cannot be read, unless another replica has.
-func (db *Postgres) SourceFailed(_ context.Context, id, _ string) (notifications int, err error) {
+// SourceFailed reports to the tenants of a partition that the source cannot be read, unless that was reported to them.
+func (db *Postgres) SourceFailed(_ context.Context, id string, partition int, _ string) (notifications int, err error) {
 	notified := map[uuid.UUID]int{}
 	err = db.tx(func() error {
 		now := db.now()
-		if db.sources.has(sourceSubject) {
-			return nil
-		}
-		db.sources.put(sourceSubject, announcement{id, now})
-		tenants := map[string]bool{}
 		for _, rule := range byID(&db.rules) {
 			r := db.rules.rows[rule]
-			if !r.Enabled || r.Deleted || tenants[r.TenantID] {
+			if !r.Enabled || r.Deleted || db.PartitionOf(r.TenantID) != partition || db.sources.has(r.TenantID) {
 				continue
 			}
-			tenants[r.TenantID] = true
+			db.sources.put(r.TenantID, announcement{id, now})
 			a := Alert{ID: db.newID(), RuleID: rule, TenantID: r.TenantID, RuleVersion: r.Version, State: alerts.Firing, FiredAt: now, Health: true, Source: true}
 			db.putAlert(a)
 			if err := db.notifyOperators(&a, notify.ReasonSourceFailing, uuid.Nil, now, notified); err != nil {
@@ -38,24 +31,25 @@ func (db *Postgres) SourceFailed(_ context.Context, id, _ string) (notifications
 	return total(notified), err
 }
 
-// SourceRecovered ends what this replica, or one that is dead, has reported.
-func (db *Postgres) SourceRecovered(_ context.Context, id string) (notifications int, err error) {
+// SourceRecovered ends what was reported to the tenants of a partition.
+func (db *Postgres) SourceRecovered(_ context.Context, partition int) (notifications int, err error) {
 	notified := map[uuid.UUID]int{}
 	err = db.tx(func() error {
 		now := db.now()
-		was, there := db.sources.get(sourceSubject)
-		if !there || !db.mayEnd(was, id, now) {
-			return nil
-		}
-		db.sources.remove(sourceSubject)
 		for _, alert := range byID(&db.alerts) {
 			a := db.alerts.rows[alert]
-			if !a.Source || !a.FiredAt.Equal(was.since) {
+			was, there := db.sources.get(a.TenantID)
+			if !a.Source || !there || !a.FiredAt.Equal(was.since) || db.PartitionOf(a.TenantID) != partition {
 				continue
 			}
 			a = db.resolve(alert, now)
 			if err := db.notifyOperators(&a, notify.ReasonSourceRecovered, uuid.Nil, now, notified); err != nil {
 				return err
+			}
+		}
+		for tenant := range db.sources.rows {
+			if db.PartitionOf(tenant) == partition {
+				db.sources.remove(tenant)
 			}
 		}
 		return nil

@@ -202,7 +202,7 @@ func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
-	// If nobody reaps orphans, an ended one keeps its id.
+	// If nobody waits for orphans, an ended one keeps its id.
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
