@@ -59,6 +59,7 @@ type cable struct {
 	address  string
 	listener net.Listener
 	mu       sync.Mutex
+	cut      bool
 	conns    []net.Conn
 	relays   sync.WaitGroup
 }
@@ -83,6 +84,9 @@ func (c *cable) start() {
 		c.w.t.Fatal(err)
 	}
 	c.listener, c.address = listener, listener.Addr().String()
+	c.mu.Lock()
+	c.cut = false
+	c.mu.Unlock()
 	c.relays.Go(func() {
 		for {
 			near, err := listener.Accept()
@@ -96,6 +100,9 @@ func (c *cable) start() {
 			}
 			c.mu.Lock()
 			c.conns = append(c.conns, near, far)
+			if c.cut { // while this connection was made
+				_, _ = near.Close(), far.Close()
+			}
 			c.mu.Unlock()
 			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
 				c.relays.Go(func() {
@@ -110,6 +117,7 @@ func (c *cable) start() {
 func (c *cable) stop() {
 	_ = c.listener.Close()
 	c.mu.Lock()
+	c.cut = true
 	for _, conn := range c.conns {
 		_ = conn.Close()
 	}

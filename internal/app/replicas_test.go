@@ -64,10 +64,14 @@ func (w *world) pauseInside(trigger string) (goOn func()) {
 // untilInside waits until a replica waits at the trigger.
 func (w *world) untilInside() {
 	w.t.Helper()
-	w.until("the replica is inside the statement", func() bool {
-		return len(w.column(`select pid::text from pg_stat_activity
-			where wait_event = 'advisory' and datname = current_database() and application_name = 'tocsin'`)) > 0
-	})
+	w.until("the replica is inside the statement", w.isInside)
+}
+
+// isInside reports whether a replica waits at the trigger.
+func (w *world) isInside() bool {
+	w.t.Helper()
+	return len(w.column(`select pid::text from pg_stat_activity
+		where wait_event = 'advisory' and datname = current_database() and application_name = 'tocsin'`)) > 0
 }
 
 // stop pauses the process, and waits until it is paused.
