@@ -14,6 +14,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
+	"tocsin/internal/app"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/rules"
@@ -428,7 +429,7 @@ func TestAnActionIDIsOfOneSelection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 9)
-	base, _ := w.replica()
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
 	c := newCaller(t, base)
 	ids := w.column(`select alert_id::text from alert order by 1`)
 	ask := func(status int, more map[string]any, selection string) {

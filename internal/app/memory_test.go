@@ -38,7 +38,7 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	w.exec(`update webhook set held_until = now() + interval '1 hour'`)
 	// Memory that is garbage for long would be counted as used: with the headroom that a replica
 	// leaves its heap, this setting makes it collect after some 10 MB.
-	p := w.serve("GOGC=25")
+	p := w.serve(everyRole, "GOGC=25")
 	look := func() {
 		t.Helper()
 		const committed = `select coalesce(max(committed_at), '-infinity')::text from checkpoint`

@@ -544,7 +544,7 @@ func TestClocksOfReplicas(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		w.replica(func(o *app.Options) {
 			o.Clock = func() time.Time { return time.Now().Add(off) }
-			o.TickInterval, o.PollInterval = 50*time.Millisecond, 50*time.Millisecond
+			o.Roles, o.TickInterval, o.PollInterval = []app.Role{app.RoleEvaluate, app.RoleDispatch}, 100*time.Millisecond, 50*time.Millisecond
 		})
 	}
 	n := 0

@@ -388,7 +388,7 @@ func TestRetentionIsChecked(t *testing.T) {
 func TestLookBackBelowRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.serve("TOCSIN_RETENTION_ALERTS=2d", "TOCSIN_RETENTION_ATTEMPTS=1d")
+	p := w.serve("TOCSIN_ROLES=api", "TOCSIN_RETENTION_ALERTS=2d", "TOCSIN_RETENTION_ATTEMPTS=1d")
 	body := func(lookBack int) string {
 		return fmt.Sprintf(`{"name":"r%d","fireMode":"PER_EXCHANGE","severity":"INFO","lookBackSeconds":%d}`, lookBack, lookBack)
 	}

@@ -674,6 +674,7 @@ func TestPressedInSlack(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
 	base, logged := w.replica(func(o *app.Options) {
+		o.Roles = []app.Role{app.RoleAPI, app.RoleDispatch}
 		o.SlackAPIURL, o.PollInterval, o.PublicURL = w.slack.url, 50*time.Millisecond, "https://tocsin.example"
 		o.Access = app.AccessOptions{}
 	})
