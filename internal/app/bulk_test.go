@@ -29,7 +29,7 @@ func (w *world) plenty(rule rules.Rule, n int) {
 // plentyApart is plenty with another time between two alerts.
 func (w *world) plentyApart(rule rules.Rule, n int, apart time.Duration) {
 	w.t.Helper()
-	w.exec(`
+	w.fill(`
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
                    application, route, exchange, signature, fired_at, resolved_at)
 select uuidv7(), $1, $2, 1, 'CRITICAL', case when i % 10 = 0 then 'RESOLVED' else 'FIRING' end, 'title ' || i, 'message',

@@ -37,7 +37,7 @@ func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid
 func (w *world) storm(webhook uuid.UUID, n int) {
 	w.t.Helper()
 	rule := w.rule(webhook)
-	_, err := w.conn.Exec(w.t.Context(), `
+	w.fill(`
 		with raised as (
 			insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id,
 			                   start_time_ns, application, route, exchange)
@@ -55,9 +55,6 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 		)
 		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written`,
 		tenant, rule.ID, webhook, rule.ID.String()+"-", n)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // counted are the messages of each kind that the receiver got: their number, and how many
