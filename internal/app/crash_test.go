@@ -102,7 +102,7 @@ const waitLimit = 3 * time.Minute
 // The pauses between looks at what is waited for: the first one and the last ones.
 const (
 	shortestPause = 20 * time.Millisecond
-	longestPause  = 100 * time.Millisecond
+	longestPause  = 200 * time.Millisecond
 )
 
 // until waits for a condition.

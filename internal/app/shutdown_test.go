@@ -99,7 +99,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 
 			const path = "/api/v1/templates/preview"
 			// Without pauses, the clients would be what keeps the machine busy during the delay.
-			busy, kept := &crowd{pause: delay / 500}, &crowd{pause: delay / 500}
+			busy, kept := &crowd{pause: delay / 100}, &crowd{pause: delay / 100}
 			for range 8 {
 				busy.all.Go(func() { busy.ask(base + path) })
 				kept.all.Go(func() { kept.ask(base + path) })

@@ -86,13 +86,16 @@ func newWorldOf(tb testing.TB, partitions int) *world {
 	return w
 }
 
+// defaultTexts are parsed once. Many worlds need none.
+var defaultTexts = sync.OnceValues(template.NewTexts) //nolint:gochecknoglobals // shared by all tests of the process
+
 // newEvaluator completes o, with a store and a source of its own.
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
 	if o.Source == nil {
 		o.Source = w.source()
 	}
-	texts, err := template.NewTexts()
+	texts, err := defaultTexts()
 	if err != nil {
 		w.t.Fatal(err)
 	}
