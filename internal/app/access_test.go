@@ -25,10 +25,12 @@ const (
 	adminPassword = "correct horse battery"
 )
 
-// guarded runs a replica that requires users to sign in, with a first administrator.
+// guarded runs a replica that requires users to sign in, with a first administrator. It only serves the API, unless that is
+// changed.
 func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log) {
 	w.t.Helper()
 	return w.replica(append([]func(*app.Options){func(o *app.Options) {
+		o.Roles = []app.Role{app.RoleAPI}
 		o.Access = app.AccessOptions{AdminEmail: adminEmail, AdminPassword: adminPassword, PasswordCost: cheapPasswords()}
 	}}, change...)...)
 }
@@ -322,7 +324,7 @@ func TestTheAuditLogIsFoundByWhoActed(t *testing.T) {
 func TestTheFirstAdministratorIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	signIn := func(o *app.Options) { o.Access = app.AccessOptions{} }
+	signIn := func(o *app.Options) { o.Roles, o.Access = []app.Role{app.RoleAPI}, app.AccessOptions{} }
 	base, logged := w.replica(signIn)
 	other, alsoLogged := w.replica(signIn)
 	c := newCaller(t, base)

@@ -47,7 +47,7 @@ func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 	t.Parallel()
 	const guide = "../../docs/alertmanager.md"
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) { o.PollInterval = 50 * time.Millisecond })
+	base, _ := w.guarded(func(o *app.Options) { o.Roles, o.PollInterval = app.Roles(), 50*time.Millisecond })
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
 	f := &files{world: w, base: base, token: admin.withToken("guide", access.Admin).token, dir: t.TempDir(), admin: admin}
 

@@ -43,20 +43,22 @@ func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	late, present := w.outage()
 	w.fail(w.ch.Now(t), "new 0")
 	goOn := w.pauseInside(`create trigger pause before update on checkpoint for each row when (old.cursor > '` + present + `' and old.revision <> new.revision) execute function pause()`)
-	first := w.serve("TOCSIN_PAGE_SIZE=1")
+	// Nobody delivers a thousand messages.
+	const evaluates = "TOCSIN_ROLES=evaluate"
+	first := w.serve(evaluates, "TOCSIN_PAGE_SIZE=1")
 	w.untilInside()
 	first.kill()
 	w.wantColumn("what is new", `select execution_id from alert where execution_id like 'new%'`, "new 0")
 	w.wantColumn("partitions at the present, with a look-back to evaluate",
 		`select (cursor > '`+present+`' and backfill_from_ns is not null)::text from rule_progress`, "true")
 	goOn()
-	second := w.serve("TOCSIN_PAGE_SIZE=1")
+	second := w.serve(evaluates, "TOCSIN_PAGE_SIZE=1")
 	w.fail(w.ch.Now(t), "new 1")
 	w.until("what is new is alerted", func() bool {
 		return len(w.column(`select execution_id from alert where execution_id = 'new 1'`)) == 1
 	})
 	second.kill()
-	w.serve()
+	w.serve(evaluates)
 	w.until("the look-back is evaluated", func() bool {
 		return len(w.column(`select cursor from rule_progress where backfill_from_ns is null`)) == 1
 	})

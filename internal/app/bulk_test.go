@@ -14,6 +14,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
+	"tocsin/internal/app"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/rules"
@@ -28,7 +29,7 @@ func (w *world) plenty(rule rules.Rule, n int) {
 // plentyApart is plenty with another time between two alerts.
 func (w *world) plentyApart(rule rules.Rule, n int, apart time.Duration) {
 	w.t.Helper()
-	w.exec(`
+	w.fill(`
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
                    application, route, exchange, signature, fired_at, resolved_at)
 select uuidv7(), $1, $2, 1, 'CRITICAL', case when i % 10 = 0 then 'RESOLVED' else 'FIRING' end, 'title ' || i, 'message',
@@ -428,7 +429,7 @@ func TestAnActionIDIsOfOneSelection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 9)
-	base, _ := w.replica()
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
 	c := newCaller(t, base)
 	ids := w.column(`select alert_id::text from alert order by 1`)
 	ask := func(status int, more map[string]any, selection string) {

@@ -59,6 +59,7 @@ type cable struct {
 	address  string
 	listener net.Listener
 	mu       sync.Mutex
+	cut      bool
 	conns    []net.Conn
 	relays   sync.WaitGroup
 }
@@ -83,6 +84,9 @@ func (c *cable) start() {
 		c.w.t.Fatal(err)
 	}
 	c.listener, c.address = listener, listener.Addr().String()
+	c.mu.Lock()
+	c.cut = false
+	c.mu.Unlock()
 	c.relays.Go(func() {
 		for {
 			near, err := listener.Accept()
@@ -96,6 +100,9 @@ func (c *cable) start() {
 			}
 			c.mu.Lock()
 			c.conns = append(c.conns, near, far)
+			if c.cut { // while this connection was made
+				_, _ = near.Close(), far.Close()
+			}
 			c.mu.Unlock()
 			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
 				c.relays.Go(func() {
@@ -110,6 +117,7 @@ func (c *cable) start() {
 func (c *cable) stop() {
 	_ = c.listener.Close()
 	c.mu.Lock()
+	c.cut = true
 	for _, conn := range c.conns {
 		_ = conn.Close()
 	}
@@ -176,10 +184,10 @@ func TestBusWakesTheDispatcher(t *testing.T) {
 }
 
 // TestBusIsAwayAndComesBack stops the server of the bus: messages are delivered by polling, and at
-// once when it is back.
+// once when it is back. The laws of buses stop that of each provider.
 func TestBusIsAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
+	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis} {
 		t.Run(string(provider), func(t *testing.T) {
 			t.Parallel()
 			// Most of the messages that come with the bus must be delivered without waiting for the
@@ -242,54 +250,50 @@ func TestAProcessWakesItself(t *testing.T) {
 }
 
 // TestOneWakeUpDrainsByAllReplicas queues more than one replica has slots for: the replicas that
-// the wake-up does not reach are woken by those whose slots are full.
+// the wake-up does not reach are woken by those whose slots are full. Redis delivers each wake-up to one replica, as NATS
+// does; the laws of buses hold each provider to passing it on.
 func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 	t.Parallel()
-	const messages, replicas, slots = 120, 3, 32
-	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
-		t.Run(string(provider), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			var hooks []uuid.UUID
-			for i := range 10 {
-				hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
-					Name: fmt.Sprint(i), Kind: notify.KindGeneric, URL: w.receiver.url, Enabled: true, Timeout: time.Minute, MaxConcurrent: 10,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				hooks = append(hooks, hook.ID)
-			}
-			rule := w.ruleOf(rules.Definition{WebhookIDs: hooks})
-			// No request is answered until every replica has claimed some: none of them gets free
-			// slots for the rest, and none polls.
-			together := make(chan struct{})
-			w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) {
-				select {
-				case <-together:
-				case <-r.Context().Done():
-				}
-			})
-			bus := w.buses(provider).options
-			for range replicas {
-				w.replica(func(o *app.Options) {
-					o.Bus, o.Roles, o.PollInterval, o.DispatchSlots = bus, []app.Role{app.RoleDispatch}, time.Hour, slots
-				})
-			}
-			w.fail(rule.ArmedSinceNS+1000, ids(messages/len(hooks))...)
-			_, evaluator := w.replica(func(o *app.Options) {
-				o.Bus, o.Roles, o.TickInterval = bus, []app.Role{app.RoleEvaluate}, 50*time.Millisecond
-			})
-			w.until("every replica delivers", func() bool {
-				return slices.Equal(w.column(`select count(distinct replica)::text from attempt_history`), []string{strconv.Itoa(replicas)})
-			})
-			close(together)
-			w.untilDelivered(messages)
-			t.Log(provider, w.column(`select count(*)::text from attempt_history group by replica`))
-			if got := len(w.receiver.received()); got != messages {
-				t.Errorf("the receiver got %d messages, want %d; %s", got, messages, evaluator)
-			}
+	const messages, replicas, slots = 40, 3, 8
+	w := newWorld(t)
+	var hooks []uuid.UUID
+	for i := range 4 {
+		hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+			Name: fmt.Sprint(i), Kind: notify.KindGeneric, URL: w.receiver.url, Enabled: true, Timeout: time.Minute, MaxConcurrent: 10,
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks = append(hooks, hook.ID)
+	}
+	rule := w.ruleOf(rules.Definition{WebhookIDs: hooks})
+	// No request is answered until every replica has claimed some: none of them gets free
+	// slots for the rest, and none polls.
+	together := make(chan struct{})
+	w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-together:
+		case <-r.Context().Done():
+		}
+	})
+	bus := w.buses(app.BusRedis).options
+	for range replicas {
+		w.replica(func(o *app.Options) {
+			o.Bus, o.Roles, o.PollInterval, o.DispatchSlots = bus, []app.Role{app.RoleDispatch}, time.Hour, slots
+		})
+	}
+	w.fail(rule.ArmedSinceNS+1000, ids(messages/len(hooks))...)
+	_, evaluator := w.replica(func(o *app.Options) {
+		o.Bus, o.Roles, o.TickInterval = bus, []app.Role{app.RoleEvaluate}, 100*time.Millisecond
+	})
+	w.until("every replica delivers", func() bool {
+		return slices.Equal(w.column(`select count(distinct replica)::text from attempt_history`), []string{strconv.Itoa(replicas)})
+	})
+	close(together)
+	w.untilDelivered(messages)
+	t.Log(w.column(`select count(*)::text from attempt_history group by replica`))
+	if got := len(w.receiver.received()); got != messages {
+		t.Errorf("the receiver got %d messages, want %d; %s", got, messages, evaluator)
 	}
 }
 

@@ -177,7 +177,7 @@ func BenchmarkTwoHundredClients(b *testing.B) {
 		}
 	}
 	w := newWorld(b)
-	base, _ := w.guarded(func(o *app.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	base, _ := w.guarded(func(o *app.Options) { o.Roles, o.Logger = app.Roles(), slog.New(slog.DiscardHandler) })
 	l := &load{
 		base: base, token: newCaller(b, base).signIn(adminEmail, adminPassword).withToken("load", access.Editor).token,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: loadClients}},

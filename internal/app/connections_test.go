@@ -115,7 +115,9 @@ func TestSlowPartitionsDoNotHoldUpOthers(t *testing.T) {
 	}
 	front := w.holding("slow ")
 	defer front.release()
-	w.replica(func(o *app.Options) { o.ClickHouseURL, o.Workers = front.url, 2*slow })
+	w.replica(func(o *app.Options) {
+		o.Roles, o.ClickHouseURL, o.Workers = []app.Role{app.RoleEvaluate, app.RoleDispatch}, front.url, 2*slow
+	})
 	w.until("all of them wait for ClickHouse at once", func() bool { return front.waiting.Load() == slow })
 	w.fail(w.ch.Now(t), "a")
 	w.untilDelivered(1)

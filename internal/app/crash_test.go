@@ -37,7 +37,10 @@ func (w *world) serve(settings ...string) *process {
 	return p
 }
 
-// start starts a replica.
+// everyRole is a setting of a replica that also serves the API.
+const everyRole = "TOCSIN_ROLES=api,evaluate,dispatch"
+
+// start starts a replica. It evaluates and delivers, and serves no API unless the settings say otherwise.
 func (w *world) start(settings ...string) *process {
 	w.t.Helper()
 	w.giveUp()
@@ -53,7 +56,7 @@ func (w *world) start(settings ...string) *process {
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
 		"TOCSIN_TICK_INTERVAL=500ms", "TOCSIN_POLL_INTERVAL=500ms", "TOCSIN_PARTITION_LEASE=4s", "TOCSIN_LEASE=4s",
-		"TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=6s")
+		"TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=6s", "TOCSIN_ROLES=evaluate,dispatch")
 	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
@@ -99,7 +102,7 @@ const waitLimit = 3 * time.Minute
 // The pauses between looks at what is waited for: the first one and the last ones.
 const (
 	shortestPause = 20 * time.Millisecond
-	longestPause  = 100 * time.Millisecond
+	longestPause  = 200 * time.Millisecond
 )
 
 // until waits for a condition.
@@ -168,15 +171,9 @@ func TestKilledInTheCommit(t *testing.T) {
 			w := newWorld(t)
 			rule := w.rule(w.webhook("ops"))
 			w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
-			goOn := w.pauseInside(trigger)
-			first := w.serve()
-			w.untilInside()
-			first.kill()
-			goOn()
-			w.serve()
-			w.until("everything is delivered", func() bool {
-				return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 3
-			})
+			m := w.mortal()
+			m.killedInside(trigger, m.evaluate)()
+			w.goesOn(w.works, "everything is delivered", settlements, "DELIVERED 3")
 			w.wantColumn("alerts", alertIDs, "a", "b", "c")
 			w.wantColumn("notifications", statuses, "DELIVERED 3")
 			w.wantColumn("outbox", unsettledOutbox)
@@ -195,7 +192,7 @@ func TestKilledDuringTheCall(t *testing.T) {
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	called, release := w.receiver.hang()
-	first := w.serve()
+	first := w.serve(everyRole)
 	await(t, "a call is under way", called)
 	id := w.column(`select notification_id::text from notification`)[0]
 	if got := get(t, first.address, "/api/v1/notifications/"+id); !strings.Contains(got, `"UNDER_WAY"`) || !strings.Contains(got, `"bodySha256"`) {
@@ -221,13 +218,13 @@ func TestKilledDuringTheCall(t *testing.T) {
 	}
 }
 
-// TestRestartsInOrder stops a replica by a signal and starts it again.
+// TestStoppedAndStartedAgain stops a replica with all roles by a signal and starts it again.
 func TestStoppedAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a", "b")
-	first := w.serve()
+	first := w.serve(everyRole)
 	w.until("two messages arrive", func() bool { return len(w.receiver.received()) == 2 })
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -237,7 +234,7 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 	}
 	w.wantColumn("leases", `select partition::text from checkpoint where owner is not null`)
 	w.fail(w.ch.Now(t), "c")
-	w.serve()
+	w.serve(everyRole)
 	w.until("the third message arrives", func() bool { return len(w.receiver.received()) == 3 })
 	w.wantColumn("alerts", alertIDs, "a", "b", "c")
 }

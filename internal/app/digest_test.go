@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/internal/pgtest"
 	"tocsin/notify"
 	"tocsin/notify/dispatch"
 	"tocsin/notify/slack"
@@ -38,7 +37,7 @@ func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid
 func (w *world) storm(webhook uuid.UUID, n int) {
 	w.t.Helper()
 	rule := w.rule(webhook)
-	_, err := w.conn.Exec(w.t.Context(), `
+	w.fill(`
 		with raised as (
 			insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id,
 			                   start_time_ns, application, route, exchange)
@@ -56,9 +55,6 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 		)
 		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written`,
 		tenant, rule.ID, webhook, rule.ID.String()+"-", n)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // counted are the messages of each kind that the receiver got: their number, and how many
@@ -360,24 +356,9 @@ func TestKilledWhileGathering(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.storm(w.digesting(notify.KindGeneric, 20, 0), 300)
-			w.exec(`create function pause() returns trigger language plpgsql as $$
-				begin perform pg_advisory_xact_lock_shared(4711); return coalesce(new, old); end $$`)
-			w.exec(trigger)
-			holder := pgtest.Conn(t, w.pgURL)
-			if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(4711)`); err != nil {
-				t.Fatal(err)
-			}
-			first := w.serve("TOCSIN_ROLES=dispatch")
-			w.until("the replica is inside the statement", func() bool {
-				return len(w.column(`select pid::text from pg_stat_activity
-					where wait_event = 'advisory' and datname = current_database() and application_name = 'tocsin'`)) > 0
-			})
-			first.kill()
-			if _, err := holder.Exec(t.Context(), `select pg_advisory_unlock(4711)`); err != nil {
-				t.Fatal(err)
-			}
-			w.serve("TOCSIN_ROLES=dispatch")
-			w.until("nothing is open", func() bool { return len(w.column(stillOpen)) == 0 })
+			m := w.mortal()
+			m.killedInside(trigger, m.deliver)()
+			w.goesOn(w.delivers, "nothing is open", stillOpen)
 			w.wantColumn("digests", digestSizes, "300")
 			w.wantColumn("statuses", statuses, "DELIVERED 301")
 			w.wantWhole()

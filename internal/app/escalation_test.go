@@ -10,7 +10,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -23,7 +22,7 @@ func TestAlertsEscalate(t *testing.T) {
 	first, pager, boss := w.chooses(l, "first", nil), w.chooses(l, "pager", nil, notify.Events()...), w.chooses(l, "boss", nil)
 	rule := w.ruleOf(rules.Definition{Name: "Orders", UseRoutingPolicy: true})
 	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("admin", access.Admin)
 	put := func(path string, body map[string]any) {
 		t.Helper()

@@ -61,7 +61,7 @@ const healthAlerts = `select state from alert where health order by fired_at, al
 // has failed for a while, and one when it is back.
 func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, usualPartitions)
+	w := newWorldOf(t, 3)
 	w.operators()
 	w.webhook("ops")
 	for range 3 {
@@ -205,7 +205,7 @@ func TestRecoveryOfManyRulesIsAHandfulOfStatements(t *testing.T) {
 
 func TestReplicasAnnounceAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, usualPartitions)
+	w := newWorld(t)
 	w.operators()
 	w.rule()
 	const replicas = 8
@@ -229,7 +229,7 @@ func TestReplicasAnnounceAtOnceAndOnce(t *testing.T) {
 // An operators' webhook that is deleted meanwhile gets no announcement.
 func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, usualPartitions)
+	w := newWorld(t)
 	w.operators()
 	w.rule()
 	hook := uuid.MustParse(w.column(`select webhook_id::text from webhook`)[0])
@@ -271,7 +271,7 @@ func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 // announced once, left out, and recovers without losing anything.
 func TestRefusedRuleFailsAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, usualPartitions)
+	w := newWorld(t)
 	w.operators()
 	var refused, last rules.Rule
 	for i := range 20 {
@@ -356,7 +356,7 @@ func TestRefusedExchangeIsLeftOut(t *testing.T) {
 
 func TestEditAndRetryForgetTheFailure(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, usualPartitions)
+	w := newWorld(t)
 	w.operators()
 	rule := w.rule()
 	w.refuse(`true`)

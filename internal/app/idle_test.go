@@ -77,14 +77,11 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without checking as many foreign keys.
-	w.exec(`set session_replication_role = replica`)
-	w.exec(`
+	w.fill(`
 		insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
 		                   application, route, exchange)
 		select gen_random_uuid(), $2, $1, 1, 'CRITICAL', 'FIRING', 't', 'm', n::text, $3::bigint + n * $4::bigint, 'orders', 'order-to-erp', '{}'
 		from generate_series(0, $5::int - 1) n`, rule.ID, tenant, begin, step, exchanges)
-	w.exec(`reset session_replication_role`)
 	w.exec(`analyze alert`)
 	wire, tap := newMeter(t, w.ch.URL), newWiretap(t, w.pgURL)
 	db, err := postgres.Open(t.Context(), tap.url, w.box)

@@ -13,6 +13,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/internal/access"
+	"tocsin/internal/app"
 )
 
 // operation is what these tests read from the API's description.
@@ -131,7 +132,7 @@ type stage struct {
 func newStage(tb testing.TB) *stage {
 	tb.Helper()
 	w := newWorld(tb)
-	base, _ := w.guarded()
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = app.Roles() })
 	s := &stage{world: w, base: base, ids: map[string]string{}}
 	s.admin = newCaller(tb, base).signIn(adminEmail, adminPassword).withToken("stage", access.Admin)
 	hook := w.webhook("hook")

@@ -168,6 +168,7 @@ func TestALoopThatPanicsStartsAgain(t *testing.T) {
 		bugs.Store(place, true)
 	}
 	_, logged := w.replica(func(o *app.Options) {
+		o.Roles = []app.Role{app.RoleEvaluate, app.RoleDispatch}
 		o.Clock = func() time.Time {
 			caller, _, _, _ := runtime.Caller(1)
 			name := runtime.FuncForPC(caller).Name()

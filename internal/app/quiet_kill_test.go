@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -52,10 +53,9 @@ func TestKilledAroundQuietHours(t *testing.T) {
 			w := newWorld(t)
 			rule := w.quietRule()
 			w.fail(rule.ArmedSinceNS+1000, "a")
-			goOn := w.pauseInside(c.trigger)
-			first := w.serve()
+			m := w.mortal()
 			end := func() {
-				w.until("it is held", func() bool { return len(w.column(heldMessages)) == 1 })
+				w.goesOn(w.works, "it is held", `select count(*)::text from (`+heldMessages+`) held`, "1")
 				if got := w.receiver.received(); len(got) > 0 {
 					t.Fatalf("within the quiet hours the receiver got %q", got)
 				}
@@ -64,18 +64,24 @@ func TestKilledAroundQuietHours(t *testing.T) {
 				}
 				w.exec(`update webhook set quiet_hours = null, version = version + 1`)
 			}
-			if !c.written {
-				end()
-			}
-			w.untilInside()
-			first.kill()
-			goOn()
-			w.serve()
 			if c.written {
+				m.killedInside(c.trigger, m.evaluate)()
 				end()
+			} else {
+				end()
+				m.killedInside(c.trigger, func(ctx context.Context) error {
+					_, err := m.db.Outbox().EndQuiet(ctx, nil)
+					return err
+				})()
 			}
 			want := map[bool]string{false: "DELIVERED 1", true: "DISCARDED 1"}[c.handled]
-			w.until("the message is "+want, func() bool { return slices.Equal(w.column(statuses), []string{want}) })
+			w.until("the quiet hours have ended", func() bool {
+				if _, err := w.db.Outbox().EndQuiet(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				return len(w.column(heldMessages)) == 0
+			})
+			w.goesOn(w.works, "the message is "+want, statuses, want)
 			w.wantColumn("alerts", alertIDs, "a")
 			w.wantColumn("outbox", unsettledOutbox)
 			if got := strings.Join(w.receiver.received(), ""); got != map[bool]string{false: "a"}[c.handled] {
@@ -85,8 +91,8 @@ func TestKilledAroundQuietHours(t *testing.T) {
 	}
 }
 
-// TestReplicasEndQuietHoursTogether has two replicas look at the same time for what is over, of which somebody looks
-// after a part.
+// TestReplicasEndQuietHoursTogether has two processes that deliver look at the same time for what is over, of which somebody
+// looks after a part.
 func TestReplicasEndQuietHoursTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,11 +103,16 @@ func TestReplicasEndQuietHoursTogether(t *testing.T) {
 		names = append(names, fmt.Sprintf("e%02d", n))
 	}
 	w.fail(rule.ArmedSinceNS+1000, names...)
-	w.serve()
-	w.serve()
-	w.until("all are held", func() bool { return len(w.column(heldMessages)) == all })
+	w.tick()
+	if held := len(w.column(heldMessages)); held != all {
+		t.Fatalf("%d are held", held)
+	}
 	w.exec(`update alert set state = 'ACKNOWLEDGED', acknowledged_at = now() - interval '11 minutes' where execution_id < $1`, names[handled])
 	w.exec(`update outbox set quiet_until = now()`)
+	// They begin together, and so look together.
+	one, two := w.start("TOCSIN_ROLES=dispatch"), w.start("TOCSIN_ROLES=dispatch")
+	w.wait("one runs", one.ready)
+	w.wait("the other one runs", two.ready)
 	w.until("everything is settled", func() bool { return len(w.column(unsettledOutbox)) == 0 })
 	w.wantColumn("notifications", statuses, fmt.Sprint("DELIVERED ", all-handled), fmt.Sprint("DISCARDED ", handled))
 	got := w.receiver.received()

@@ -8,7 +8,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -18,7 +17,7 @@ import (
 func TestQuietHours(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("admin", access.Admin)
 	now := time.Now().UTC().Truncate(time.Minute)
 	ends := now.Add(2 * time.Hour)

@@ -497,7 +497,7 @@ func TestRetryWakesTheDispatcher(t *testing.T) {
 	w.raiseFor(w.webhook("ops"), "a")
 	w.deliver()
 	w.answers(http.StatusOK)
-	base, _ := w.replica(func(o *app.Options) { o.PollInterval = time.Hour })
+	base, _ := w.replica(func(o *app.Options) { o.Roles, o.PollInterval = []app.Role{app.RoleAPI, app.RoleDispatch}, time.Hour })
 	id := w.one(anyNotification)
 	for i, order := range []struct {
 		path string

@@ -12,7 +12,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -29,7 +28,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	for _, r := range []rules.Rule{rule, direct} {
 		w.armed(r, w.ch.Now(t)-int64(time.Minute))
 	}
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
 	editor := admin.withToken("editor", access.Editor)
 	about := func(name string, webhook uuid.UUID, goesOn bool, match map[string]any) map[string]any {
@@ -123,7 +122,7 @@ func TestTheRoutingPolicyIsTested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("erp team").String()
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
 	viewer, editor := admin.withToken("viewer", access.Viewer), admin.withToken("editor", access.Editor)
 	routes := func(hook string) map[string]any {

@@ -111,6 +111,7 @@ func TestRulesAsFiles(t *testing.T) {
 	}
 	f.fail(f.ch.Now(t), "a")
 	f.until("the rules are evaluated", func() bool {
+		f.tick()
 		return !slices.ContainsFunc(f.column(ruleRows), func(row string) bool { return strings.Contains(row, " none ") })
 	})
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tocsin/api"
+	"tocsin/internal/app"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
 	"tocsin/notify"
@@ -44,7 +45,7 @@ func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 		return "/webhooks/" + stored.ID.String()
 	}
 	lost, bot := store("lost", notify.SlackApp{}), store("lost bot", notify.SlackApp{Channel: "C0123456789", BotToken: "xoxb-0123456789-first"})
-	base, _ := w.replica()
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
 	c := newCaller(t, base)
 
 	var names, problems []string

@@ -98,7 +98,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 		}
 		w.raiseFor(hook.ID, "of "+service.ID)
 	}
-	p := w.serve("TOCSIN_RETRY_SCHEDULE=50ms,50ms", "TOCSIN_LOG_LEVEL=debug", "TOCSIN_RECEIVERS="+folder, "TOCSIN_OUTGOING_CA="+authority)
+	p := w.serve(everyRole, "TOCSIN_RETRY_SCHEDULE=50ms,50ms", "TOCSIN_LOG_LEVEL=debug", "TOCSIN_RECEIVERS="+folder, "TOCSIN_OUTGOING_CA="+authority)
 	w.until("everything is given up", func() bool {
 		return len(w.column(`select name from webhook w where disabled_reason <> '' or exists (
 			select from notification_status s where s.webhook_id = w.webhook_id and s.status in ('FAILED', 'EXHAUSTED'))`)) == len(receivers)+len(services)

@@ -94,12 +94,12 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 			hook := w.webhook("slow")
 			called, release := w.receiver.hang()
 			defer release()
-			p := w.serve("TOCSIN_SHUTDOWN_DELAY="+delay.String(), "TOCSIN_LOG_LEVEL=debug")
+			p := w.serve("TOCSIN_ROLES=api", "TOCSIN_SHUTDOWN_DELAY="+delay.String(), "TOCSIN_LOG_LEVEL=debug")
 			base := "http://" + p.address
 
 			const path = "/api/v1/templates/preview"
 			// Without pauses, the clients would be what keeps the machine busy during the delay.
-			busy, kept := &crowd{pause: delay / 500}, &crowd{pause: delay / 500}
+			busy, kept := &crowd{pause: delay / 100}, &crowd{pause: delay / 100}
 			for range 8 {
 				busy.all.Go(func() { busy.ask(base + path) })
 				kept.all.Go(func() { kept.ask(base + path) })
@@ -249,7 +249,9 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 	w := newWorld(t)
 	pg, pgURL := newValve(t, w.pgURL)
 	ch, chURL := newValve(t, w.ch.URL)
-	base, _ := w.replica(func(o *app.Options) { o.PostgresURL, o.ClickHouseURL = pgURL, chURL })
+	base, _ := w.replica(func(o *app.Options) {
+		o.Roles, o.PostgresURL, o.ClickHouseURL = []app.Role{app.RoleAPI}, pgURL, chURL
+	})
 	const noClickHouse, noPostgres = `"clickhouse":"Cannot be reached; the log shows the reason"`, `"postgres":"Cannot be reached; the log shows the reason"`
 	for _, step := range []struct {
 		postgres, clickhouse bool

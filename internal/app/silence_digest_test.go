@@ -157,7 +157,7 @@ func TestASilenceSendsADigestAtItsEnd(t *testing.T) {
 	w, r := newWorld(t), newDigestReceiver(t)
 	rule := w.rule(r.webhook(w))
 	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
 	made := operator.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
 		"name": "ERP maintenance", "match": map[string]any{"rules": []string{rule.ID.String()}}, "digest": true,

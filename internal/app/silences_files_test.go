@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 )
 
 const silencesInFile = `
@@ -200,7 +199,7 @@ func TestCommandsGoByTheServersClock(t *testing.T) {
 	t.Parallel()
 	const off = 2 * time.Hour
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
 	ahead, behind := shifted(t, base, off), shifted(t, base, -off)
 	f := &files{world: w, base: ahead, token: admin.withToken("clock", access.Admin).token, dir: t.TempDir(), admin: admin}

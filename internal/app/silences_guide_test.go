@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 )
 
 // run executes the commands of a code block; those of other programs are left out.
@@ -37,7 +36,7 @@ func TestTheGuideToSilencesHolds(t *testing.T) {
 	t.Parallel()
 	const silences = "../../docs/silences.md"
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	f := &files{world: w, base: base, dir: t.TempDir(), admin: newCaller(t, base).signIn(adminEmail, adminPassword)}
 	f.token = f.admin.withToken("guides", access.Admin).token
 	r := newDigestReceiver(t)

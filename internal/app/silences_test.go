@@ -10,7 +10,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/access"
-	"tocsin/internal/app"
 	"tocsin/notify"
 )
 
@@ -23,7 +22,7 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	w, l := newWorld(t), newListener(t)
 	rule := w.rule(w.chooses(l, "all", nil, notify.Events()...))
 	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
 	before := w.raise("before")[0]
 	body := map[string]any{
@@ -91,7 +90,7 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 func TestThePreviewListsTheWindowsOfTheSilence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	viewer := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("viewer", access.Viewer)
 	windows := func(ends string) any {
 		return viewer.must(http.StatusOK, http.MethodPost, "/silences/preview", map[string]any{
@@ -116,7 +115,7 @@ func TestThePreviewListsTheWindowsOfTheSilence(t *testing.T) {
 func TestNoSilenceReachesBeyondTheYears(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.guarded()
 	operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
 	recurring := func(starts, ends string) map[string]any {
 		body := map[string]any{

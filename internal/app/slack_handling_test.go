@@ -38,7 +38,9 @@ func newHandled(t *testing.T) *handled {
 		(gen_random_uuid(), $1, 'ann@example.com', '', 'operator', false), (gen_random_uuid(), $1, 'bo@example.com', '', 'admin', false),
 		(gen_random_uuid(), $1, 'vi@example.com', '', 'viewer', false), (gen_random_uuid(), $1, 'gone@example.com', '', 'operator', true),
 		(gen_random_uuid(), 'other', 'other@example.com', '', 'operator', false)`, tenant)
-	base, _ := w.guarded(func(o *app.Options) { o.SlackAPIURL, o.PollInterval = w.slack.url, 50*time.Millisecond })
+	base, _ := w.guarded(func(o *app.Options) {
+		o.Roles, o.SlackAPIURL, o.PollInterval = []app.Role{app.RoleAPI, app.RoleDispatch}, w.slack.url, 50*time.Millisecond
+	})
 	w.raiseFor(w.hook, "a")
 	w.until("the message is posted", func() bool { return len(w.slack.shown()) == 1 && len(w.column(unsettledOutbox)) == 0 })
 	return &handled{w, t, base + "/slack/interactions/" + w.hook.String(), w.firing()[0].ID.String(), w.slack.shown()[0].TS}

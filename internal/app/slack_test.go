@@ -605,8 +605,10 @@ func TestBulkQueuesABoundedNumberOfUpdates(t *testing.T) {
 	w.wantColumn("open after a pass", `select count(*)::text from slack_update`, "500")
 }
 
+// TestSlacksWordsAboutABot has a bot of its own for each word.
 func TestSlacksWordsAboutABot(t *testing.T) {
 	t.Parallel()
+	w := newSlackWorld(t)
 	for word, want := range map[string]string{
 		"channel_not_found": "RETRYING 1 false", "not_in_channel": "RETRYING 1 false", "is_archived": "RETRYING 1 false",
 		"invalid_auth": "RETRYING 1 false", "account_inactive": "RETRYING 1 false", "token_revoked": "RETRYING 1 false",
@@ -615,15 +617,11 @@ func TestSlacksWordsAboutABot(t *testing.T) {
 		"service_unavailable": "RETRYING 1 true", "request_timeout": "RETRYING 1 true", "ratelimited": "RETRYING 1 true",
 		"a_word_of_tomorrow": "RETRYING 1 true",
 	} {
-		t.Run(word, func(t *testing.T) {
-			t.Parallel()
-			w := newSlackWorld(t)
-			w.slack.misbehave(refuses("chat.postMessage", word))
-			w.raiseFor(w.hook, "a")
-			w.deliver()
-			w.wantColumn("what became of it",
-				`select s.status || ' ' || count(*) || ' ' || w.enabled from notification_status s join webhook w using (webhook_id) group by s.status, w.enabled`, want)
-		})
+		w.slack.misbehave(refuses("chat.postMessage", word))
+		w.raiseFor(w.bot(word), word)
+		w.deliver()
+		w.wantColumn("what became of "+word, `select s.status || ' ' || count(*) || ' ' || w.enabled from notification_status s join webhook w using (webhook_id)
+			where w.name = '`+word+`' group by s.status, w.enabled`, want)
 	}
 }
 
@@ -674,6 +672,7 @@ func TestPressedInSlack(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
 	base, logged := w.replica(func(o *app.Options) {
+		o.Roles = []app.Role{app.RoleAPI, app.RoleDispatch}
 		o.SlackAPIURL, o.PollInterval, o.PublicURL = w.slack.url, 50*time.Millisecond, "https://tocsin.example"
 		o.Access = app.AccessOptions{}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/api"
+	"tocsin/internal/app"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/dispatch"
@@ -273,7 +274,7 @@ func TestAReplicaWatches(t *testing.T) {
 	w.exec(`update outbox set since = now() - interval '30 h' where webhook_id = $1`, held)
 	w.exec(`update webhook set held_until = now() + interval '1 h' where webhook_id = $1`, held)
 	w.exec(`update webhook_state set holds = 3, held_since = now() - interval '30 h' where webhook_id = $1`, held)
-	w.replica()
+	w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleDispatch} })
 	w.until("what waits for nothing is free", func() bool { return len(w.column(`select '' from outbox where after_id is not null`)) == 0 })
 	w.until("operators are notified of the breaker", func() bool { return len(w.column(reportsOfWebhooks)) == 1 })
 	w.until("what is held for too long has ended", func() bool {

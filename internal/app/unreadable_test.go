@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tocsin/internal/app"
 )
 
 // TestARuleThatCannotBeReadHoldsUpNoOther corrupts one of two stored rules: the lists, the pages
@@ -12,6 +14,7 @@ import (
 func TestARuleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
+	f.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleEvaluate} })
 	f.webhook("ops")
 	const document = `
 rules:

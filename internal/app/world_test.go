@@ -86,13 +86,16 @@ func newWorldOf(tb testing.TB, partitions int) *world {
 	return w
 }
 
+// defaultTexts are parsed once. Many worlds need none.
+var defaultTexts = sync.OnceValues(template.NewTexts) //nolint:gochecknoglobals // shared by all tests of the process
+
 // newEvaluator completes o, with a store and a source of its own.
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
 	if o.Source == nil {
 		o.Source = w.source()
 	}
-	texts, err := template.NewTexts()
+	texts, err := defaultTexts()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -303,6 +306,15 @@ func (w *world) exec(sql string, args ...any) {
 	if _, err := w.conn.Exec(context.Background(), sql, args...); err != nil {
 		w.t.Fatalf("%s: %v", sql, err)
 	}
+}
+
+// fill writes many rows without checking each of their foreign keys, which takes longer than to write them. Nothing else
+// happens to new alerts and messages.
+func (w *world) fill(sql string, args ...any) {
+	w.t.Helper()
+	w.exec(`set session_replication_role = replica`)
+	w.exec(sql, args...)
+	w.exec(`reset session_replication_role`)
 }
 
 // column returns the first column of a query as text, in order.
