@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"tocsin/evaluator"
@@ -51,12 +52,12 @@ func (m *mortal) killedInside(trigger string, pass func(context.Context) error) 
 	w.t.Helper()
 	goOn = w.pauseInside(trigger)
 	failed := make(chan error, 1)
+	var passes sync.WaitGroup
 	w.t.Cleanup(func() {
 		m.cable.stop()
-		<-failed
+		passes.Wait()
 	})
-	go func() {
-		defer close(failed)
+	passes.Go(func() {
 		for {
 			if err := pass(w.t.Context()); err != nil {
 				failed <- err
@@ -64,7 +65,7 @@ func (m *mortal) killedInside(trigger string, pass func(context.Context) error) 
 			}
 			<-time.After(shortestPause)
 		}
-	}()
+	})
 	w.until("the replica is inside the statement", func() bool {
 		select {
 		case err := <-failed:
