@@ -171,9 +171,15 @@ func TestKilledInTheCommit(t *testing.T) {
 			w := newWorld(t)
 			rule := w.rule(w.webhook("ops"))
 			w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
-			m := w.mortal()
-			m.killedInside(trigger, m.evaluate)()
-			w.goesOn(w.works, "everything is delivered", settlements, "DELIVERED 3")
+			goOn := w.pauseInside(trigger)
+			first := w.serve()
+			w.untilInside()
+			first.kill()
+			goOn()
+			w.serve()
+			w.until("everything is delivered", func() bool {
+				return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 3
+			})
 			w.wantColumn("alerts", alertIDs, "a", "b", "c")
 			w.wantColumn("notifications", statuses, "DELIVERED 3")
 			w.wantColumn("outbox", unsettledOutbox)
