@@ -62,6 +62,17 @@ func (w *world) command(args ...string) (output string, code int) {
 	return out.String(), run.ProcessState.ExitCode()
 }
 
+// catchUp makes passes until nothing of the look-back is left to be evaluated: what is left is not compared.
+func (w *world) catchUp(engine *evaluator.Evaluator) {
+	w.t.Helper()
+	w.until("the look-back is evaluated", func() bool {
+		if _, err := w.tickWith(engine); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.column(`select count(*)::text from rule_progress where backfill_from_ns is not null`)[0] == "0"
+	})
+}
+
 // TestReconciliationFindsWhatIsMissing deletes alerts and exchanges and checks that comparing both
 // databases reports them.
 func TestReconciliationFindsWhatIsMissing(t *testing.T) {
@@ -99,9 +110,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 		ended("new", "New", now-6*minute, now-5*minute), ended("old, too late", "Old", now-6*minute, now-5*minute),
 		// Took longer than the look-back of the rule.
 		ended("long", "Old", now-90*minute, now-20*minute))
-	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
-		t.Fatal(err)
-	}
+	w.catchUp(w.newEvaluator(evaluator.Options{}))
 	all := reconcile.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, LateDropped: 1}
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
@@ -159,12 +168,7 @@ func TestAlertsOfLongExchangesAreNotUnexpected(t *testing.T) {
 		return w.column(`select count(*)::text from alert`)[0] == "2"
 	})
 	lookBack(2, 3600)
-	w.until("the look-back is evaluated", func() bool { // what is still to be evaluated is not compared
-		if _, err := w.tickWith(engine); err != nil {
-			t.Fatal(err)
-		}
-		return w.column(`select count(*)::text from rule_progress where backfill_from_ns is not null`)[0] == "0"
-	})
+	w.catchUp(engine)
 	if diff := cmp.Diff(reconcile.Reconciliation{RuleID: rule.ID, Matching: 1, Alerted: 1}, w.reconcileLast(rule, time.Hour)); diff != "" {
 		t.Error(diff)
 	}
