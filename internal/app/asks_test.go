@@ -166,7 +166,10 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// The first passes of all partitions, and then those of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9}, "RuleReplays": {0, 9},
 		"ResolutionTake":   {30 * time.Second, 0},
-		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
+		"CheckpointCommit": {tick, 12},
+		// With each commit of a position alone, and in its transaction.
+		"select set_config('lock_timeout',": {tick, 12},
+		"BackfillWrite":                     {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
 	}
 	for name, c := range map[string]struct {
 		roles []app.Role
