@@ -116,9 +116,10 @@ type Reconciliation struct {
 	// show them.
 	MissingSample []string
 	// LateDropped is how many exchanges have no alert because they became visible beyond the
-	// look-back, including those behind it. LateDroppedByHour counts those of them that ran for longer than that, by the hour in
-	// which they ended, in nanoseconds since the Unix epoch. LateDroppedNew is how many of the others
-	// the earlier comparisons that were stored have not counted.
+	// look-back, including those behind it. LateDroppedByHour counts those of them that ran for
+	// longer than that, by the hour in which they ended, in nanoseconds since the Unix epoch.
+	// LateDroppedNew is how many of the others the earlier comparisons that were stored have not
+	// counted.
 	LateDropped       int64
 	LateDroppedByHour map[int64]int64
 	LateDroppedNew    int64

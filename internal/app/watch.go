@@ -15,8 +15,9 @@ import (
 	"tocsin/rules"
 )
 
-// watch compares the exchanges of the last hour, and of the hour behind a longer look-back, with alerts from time to time, on one replica at a
-// time. It logs the result and stores it, so that each replica shows the same.
+// watch compares the exchanges of the last hour, and of the hour behind a longer look-back, with alerts
+// from time to time, on one replica at a time. It logs the result and stores it, so that each replica
+// shows the same.
 type watch struct {
 	store      *postgres.Reconciliation
 	reconciler *reconcile.Reconciler

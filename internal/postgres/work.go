@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tocsin/internal/postgres/pgq"
 )
 
-// alone returns queries that return rows and that each run as their own transaction with the
-// settings of [working]. Both are sent together, so each query takes one round trip instead of
-// three. The transaction commits when its query succeeds, whatever happens to this process.
+// alone returns queries that each run as their own transaction with the settings of [working]. Both
+// are sent together, so each query takes one round trip instead of three. The transaction commits when its query succeeds, whatever happens to this process.
 func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool, working}) }
 
 // alone is a pool whose queries are sent together with settings.
@@ -43,8 +43,8 @@ const planOnce = `; set local plan_cache_mode = force_generic_plan`
 const beginBatch = beginWork + `; set local lock_timeout = '1s'`
 
 // working is [beginBatch] with [planOnce]. It is one statement, sent together with the statements
-// that it applies to. It leaves hash joins on, by which a batch
-// is joined to its rows that have left the outbox.
+// that it applies to. It leaves hash joins on, by which a batch is joined to its rows that have left
+// the outbox.
 const working = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('lock_timeout', '1s', true),
@@ -66,6 +66,16 @@ func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, 
 		return nil, err
 	}
 	return &committed{Rows: rows, results: results}, nil
+}
+
+// Exec runs a statement, and returns what it did when the transaction has ended.
+func (a alone) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
+	rows, err := a.Query(ctx, statement, args...)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	rows.Close()
+	return rows.CommandTag(), rows.Err()
 }
 
 // QueryRow returns the only row of a query. When it is scanned, the transaction has ended.
